@@ -1,0 +1,1 @@
+"""What a controller stands on: environment, client, informers, work queue, controller, manager, event recorder."""

@@ -1,0 +1,88 @@
+"""The one place to ask for time, chance and ids.
+
+In a served cluster the clock is the wall clock and the seed is drawn once from the operating system. In the simulation
+the clock is the virtual loop's, offset by an epoch, and everything random follows from the seed: same seed, same
+trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+EPOCH = 1_767_225_600.0
+"""Where virtual time starts: 2026-01-01T00:00:00Z, in Unix seconds."""
+
+
+class Env:
+    """Clock, random source and ids of one cluster."""
+
+    def __init__(self, *, seed: int = 0, clock: Callable[[], float] | None = None) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self._clock = clock or time.time
+        self._stamped = (-1, "")
+
+    @classmethod
+    def virtual(cls, loop: asyncio.AbstractEventLoop, seed: int) -> Env:
+        """Return the environment of a simulation on a virtual-time loop."""
+        return cls(seed=seed, clock=lambda: EPOCH + loop.time())
+
+    def now(self) -> float:
+        """Return the time in Unix seconds."""
+        return self._clock()
+
+    def stamp(self) -> str:
+        """Return the time as metav1.Time prints it: RFC 3339, UTC, whole seconds (truncated)."""
+        second = int(self._clock())
+        if self._stamped[0] != second:
+            self._stamped = (second, to_stamp(second))
+        return self._stamped[1]
+
+    def stamp_micro(self) -> str:
+        """Return the time as metav1.MicroTime prints it: always six decimals."""
+        return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def uid(self) -> str:
+        """Return a random UUIDv4."""
+        return str(UUID(int=self.random.getrandbits(128), version=4))
+
+    def suffix(self, length: int = 5) -> str:
+        """Return a random suffix of the alphabet that the API server uses for generateName."""
+        return "".join(self.random.choices(SUFFIX_ALPHABET, k=length))
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait on the event loop, in virtual time where the loop is virtual."""
+        await asyncio.sleep(seconds)
+
+
+def to_stamp(unix: float) -> str:
+    """Return a Unix time as metav1.Time prints it.
+
+    >>> to_stamp(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(int(unix), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_PARSED: dict[str, float] = {}
+
+
+def from_stamp(stamp: str) -> float:
+    """Return the Unix seconds of an RFC 3339 text, with or without decimals and offset. Raise ValueError otherwise.
+
+    >>> from_stamp("1970-01-01T00:01:00Z")
+    60.0
+    """
+    found = _PARSED.get(stamp)
+    if found is None:
+        found = datetime.fromisoformat(stamp).timestamp()
+        if len(_PARSED) > 4096:
+            _PARSED.clear()
+        _PARSED[stamp] = found
+    return found

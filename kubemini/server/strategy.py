@@ -1,0 +1,171 @@
+"""What differs between kinds on the write path: a `Strategy` per kind, pure functions over immutable trees.
+
+Mirrors the registry strategies of kube-apiserver (``PrepareForCreate``, ``Validate``, …). The generic path in
+`kubemini.server.requests` calls these hooks in a fixed order and does everything else itself: metadata, names,
+generation, status/spec split, resourceVersion, finalizers, graceful deletion, field managers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import FieldError
+from kubemini.runtime.env import Env
+
+
+class Reader(Protocol):
+    """Synchronous reads of other objects at the current revision, for strategies and admission."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Tree | None:
+        """Return an object by storage resource (``pods``, ``jobs.batch``), or None; `namespace` is "" for cluster-scoped kinds."""
+
+    def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
+        """Return all objects of a resource, of one namespace if given, in key order."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """What a strategy may know about the request beside the objects."""
+
+    env: Env
+    reader: Reader
+    user: str = "system:admin"
+    groups: tuple[str, ...] = ("system:masters", "system:authenticated")
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the Table form (`kubectl get`)."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a kind prints: `columns`, and `row(obj, now)` that returns one cell per column (`now` in Unix seconds)."""
+
+    columns: tuple[Column, ...]
+    row: Callable[[Tree, float], list[Any]]
+    conditions: Callable[[Tree], list[Tree]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where a kind keeps its scale: dotted paths without a leading dot, as in a CRD's ``subresources.scale``."""
+
+    spec_replicas: str = "spec.replicas"
+    status_replicas: str = "status.replicas"
+    selector: str = ""
+    """Path of a selector *string* (CRDs), or of a LabelSelector object (built-ins); "" = none."""
+
+
+class Strategy:
+    """The defaults: a kind with metadata only. Subclass and override what differs; never mutate an argument."""
+
+    has_status: bool = False
+    """Whether ``/status`` is served: creates reset the status, main writes keep it, status writes keep the rest."""
+    has_generation: bool = False
+    """Whether metadata.generation is kept (1 on create, +1 when `spec_changed`)."""
+    unconditional_update: bool = True
+    """Whether a PUT without resourceVersion overwrites."""
+    create_on_update: bool = False
+    """Whether a PUT of a missing object creates it."""
+    returns_deleted: bool = False
+    """Whether DELETE answers with the object instead of a Status."""
+    graceful: bool = False
+    """Whether deletion is graceful (pods)."""
+    scale: Scale | None = None
+    """Where ``/scale`` reads and writes; None = not served."""
+    table: Table | None = None
+    """None = Name and Created At (built-ins) or the CRD's columns."""
+
+    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
+        """Fill defaults that depend on other fields (the codec has filled the plain ones)."""
+        return obj
+
+    def initial_status(self, obj: Tree) -> Tree | None:
+        """Return the status of a new object, or None for none (only asked when `has_status`)."""
+        return None
+
+    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
+        """Reset or compute fields on create, after mutating admission."""
+        return obj
+
+    def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """Restore or compute fields on an update of the main resource, before validation."""
+        return new
+
+    def prepare_for_status(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """The same for ``/status``; `new` already holds old's spec and metadata."""
+        return new
+
+    def validate_name(self, name: str, *, prefix: bool = False) -> str | None:
+        """Return what is wrong with a name (or a generateName when `prefix`), None when it is fine. Default: DNS-1123 subdomain."""
+        from kubemini.machinery.names import dns1123_subdomain
+
+        return dns1123_subdomain(name, prefix=prefix)
+
+    def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Return the broken rules of a new object (metadata is checked by the generic path)."""
+        return []
+
+    def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Return the broken rules of an update. Upstream mostly validates `new` as on create, then the transition."""
+        return self.validate_create(new, ctx)
+
+    def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Return the broken rules of a status write."""
+        return []
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Return texts for ``Warning`` headers."""
+        return []
+
+    def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """Tell whether the generation goes up (default: spec differs)."""
+        return new.get("spec") != old.get("spec")
+
+    def after_create(self, obj: Tree, ctx: WriteContext) -> None:
+        """Take what was allocated for a committed object (cluster IPs, node ports); not called on dry runs."""
+
+    def after_delete(self, obj: Tree, ctx: WriteContext) -> None:
+        """Give back what was allocated, after the object is gone."""
+
+    def default_grace(self, obj: Tree) -> int:
+        """Return the grace period in seconds of a deletion that names none (only asked when `graceful`)."""
+        return 0
+
+    def check_delete(self, obj: Tree, ctx: WriteContext) -> None:
+        """Raise an `ApiStatus` where the object may not be deleted."""
+
+    fields: Mapping[str, Callable[[Tree], str]] = {}
+    """Selectable fields beside metadata.name and metadata.namespace: path → value as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a codec made of a body: the clean tree, and texts for ``Warning`` headers."""
+
+    tree: Tree
+    warnings: list[str] = field(default_factory=list)
+
+
+class Codec(Protocol):
+    """The schema of one kind in one version: decoding, schema validation, OpenAPI."""
+
+    def decode(self, tree: Tree, *, validation: str = "Warn") -> Decoded:
+        """Check types, drop unknown fields, canonicalise and fill schema defaults; `validation` is Ignore, Warn or Strict. Raise `BadRequest` (or `Invalid`)."""
+
+    def validate(self, new: Tree, old: Tree | None = None) -> list[FieldError]:
+        """Return broken schema and CEL rules."""
+
+    def openapi(self) -> Tree:
+        """Return the structural OpenAPI v3 schema of the kind."""
