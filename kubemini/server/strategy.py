@@ -8,12 +8,15 @@ generation, status/spec split, resourceVersion, finalizers, graceful deletion, f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
+from kubemini.machinery.schema.contract import Codec, Decoded
 from kubemini.runtime.env import Env
+
+__all__ = ["Codec", "Column", "Decoded", "Reader", "Scale", "Strategy", "Table", "WriteContext"]
 
 
 class Reader(Protocol):
@@ -148,24 +151,3 @@ class Strategy:
 
     fields: Mapping[str, Callable[[Tree], str]] = {}
     """Selectable fields beside metadata.name and metadata.namespace: path → value as text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """What a codec made of a body: the clean tree, and texts for ``Warning`` headers."""
-
-    tree: Tree
-    warnings: list[str] = field(default_factory=list)
-
-
-class Codec(Protocol):
-    """The schema of one kind in one version: decoding, schema validation, OpenAPI."""
-
-    def decode(self, tree: Tree, *, validation: str = "Warn") -> Decoded:
-        """Check types, drop unknown fields, canonicalise and fill schema defaults; `validation` is Ignore, Warn or Strict. Raise `BadRequest` (or `Invalid`)."""
-
-    def validate(self, new: Tree, old: Tree | None = None) -> list[FieldError]:
-        """Return broken schema and CEL rules."""
-
-    def openapi(self) -> Tree:
-        """Return the structural OpenAPI v3 schema of the kind."""
