@@ -70,9 +70,15 @@ def invalid(field: str, value: Any, detail: str = "") -> FieldError:
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """Return ``Unsupported value: VALUE: supported values: "A", "B"`` (sorted)."""
-    listed = ", ".join(f'"{each}"' for each in sorted(supported))
+    """Return ``Unsupported value: VALUE: supported values: "A", "B"``; a set is listed sorted, a sequence in its own order (both occur upstream)."""
+    names = sorted(supported) if isinstance(supported, set | frozenset) else supported
+    listed = ", ".join(f'"{each}"' for each in names)
     return FieldError("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {listed}")
+
+
+def invalid_omitted(field: str, detail: str) -> FieldError:
+    """Return ``Invalid value: detail`` of a rule that does not show the value."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {detail}")
 
 
 def duplicate(field: str, value: Any) -> FieldError:
