@@ -7,11 +7,11 @@ Discovery, OpenAPI and kubectl's view of the server are derived from here; a cha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
-from kubemini.server.strategy import Codec, Strategy, Table
+from kubemini.server.strategy import Codec, Strategy, Table, WriteContext
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -45,6 +45,22 @@ class Subresource:
     """Group and version of `kind` where they differ from the parent's (``autoscaling``/``v1`` of a Scale)."""
 
 
+class Virtual:
+    """Answers for a kind of which nothing is stored. Override the verbs that the kind lists; trees are in the storage version."""
+
+    def create(self, namespace: str, obj: Tree, ctx: WriteContext) -> Tree:
+        """Answer a POST (reviews)."""
+        raise NotImplementedError
+
+    def get(self, namespace: str, name: str, ctx: WriteContext) -> Tree | None:
+        """Answer a GET of one name, None = not found."""
+        raise NotImplementedError
+
+    def list(self, namespace: str, ctx: WriteContext) -> Sequence[Tree]:
+        """Answer a list."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
 class Kind:
     """One resource: names, scope, versions, rules. The first version is the storage version unless `storage_version` names another."""
@@ -67,8 +83,8 @@ class Kind:
     storage: str = ""
     """Name of the table; "" = plural.group. Two kinds may share one (Event of v1 and of events.k8s.io)."""
     storage_version: str = ""
-    virtual: bool = False
-    """Whether nothing is stored (reviews, metrics): `kubemini.server` answers through a handler."""
+    handler: Virtual | None = None
+    """For kinds of which nothing is stored (reviews, metrics): who answers."""
     by_name: dict[str, KindVersion] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -142,9 +142,17 @@ class Strategy:
     def after_delete(self, obj: Tree, ctx: WriteContext) -> None:
         """Give back what was allocated, after the object is gone."""
 
-    def default_grace(self, obj: Tree) -> int:
-        """Return the grace period in seconds of a deletion that names none (only asked when `graceful`)."""
+    def grace(self, obj: Tree, asked: int | None) -> int:
+        """Return the grace period in seconds of a deletion that asks for `asked` (None = names none); 0 = at once. Only asked when `graceful`."""
         return 0
+
+    def terminating(self, obj: Tree, ctx: WriteContext) -> Tree | None:
+        """Return the object as it stays behind when something of its kind's own (a namespace's spec.finalizers) outlives the deletion, or None."""
+        return None
+
+    def may_go(self, obj: Tree) -> bool:
+        """Tell whether an object under deletion without finalizers may vanish (a namespace waits for its spec.finalizers)."""
+        return True
 
     def check_delete(self, obj: Tree, ctx: WriteContext) -> None:
         """Raise an `ApiStatus` where the object may not be deleted."""

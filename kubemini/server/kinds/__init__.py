@@ -1,0 +1,1 @@
+"""The built-in kinds: strategies, tables, and what is served of them."""

@@ -1,0 +1,251 @@
+"""Resource requirements: names, amounts, requests against limits, huge pages, pod-level resources, and the QoS class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubemini.api.trees import Tree
+from kubemini.machinery import names, quantity
+from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, required
+from kubemini.machinery.memo import by_identity
+from kubemini.server.kinds.core.formats import INTEGER, NOT_NEGATIVE, Errors, unsupported, wrong
+
+HUGE = "hugepages-"
+_OBJECTS = (
+    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
+    "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_STANDARD = frozenset(
+    (*_COMPUTE, *(f"requests.{each}" for each in _COMPUTE), *(f"limits.{each}" for each in _COMPUTE), *_OBJECTS, "storage", "requests.storage")
+)
+QUOTA_RESOURCES = frozenset((*_COMPUTE, *(f"requests.{each}" for each in _COMPUTE), *(f"limits.{each}" for each in _COMPUTE), *_OBJECTS, "requests.storage"))
+POD_LEVEL = ("cpu", "hugepages-*", "memory")
+
+
+def is_native(name: str) -> bool:
+    """Tell whether a resource is Kubernetes' own: no domain, or one of kubernetes.io."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended(name: str) -> bool:
+    """Tell whether a resource is an extended one (``nvidia.com/gpu``)."""
+    return not is_native(name) and not name.startswith("requests.") and names.qualified_name(f"requests.{name}") is None
+
+
+def is_huge(name: str) -> bool:
+    """Tell whether a resource is huge pages of some size."""
+    return name.startswith(HUGE)
+
+
+def may_overcommit(name: str) -> bool:
+    """Tell whether requests of a resource may stay below its limit."""
+    return is_native(name) and not is_huge(name)
+
+
+def is_whole(name: str) -> bool:
+    """Tell whether a resource is counted in whole numbers."""
+    return name in _OBJECTS or is_extended(name)
+
+
+def amount(name: str, value: str, path: str) -> Errors:
+    """Check an amount of a resource: not negative, and whole where the resource is."""
+    if quantity.nano(value) < 0:
+        yield invalid(path, value, NOT_NEGATIVE)
+    if is_whole(name) and quantity.milli(value) % 1000:
+        yield invalid(path, value, INTEGER)
+
+
+def resource_name(name: str, path: str) -> Errors:
+    """Check the name of any resource."""
+    if names.qualified_name(name) is not None:
+        yield from wrong(names.qualified_name, name, path)
+    elif "/" not in name and name not in _STANDARD and not is_huge(name) and not name.startswith(f"requests.{HUGE}"):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
+
+
+def container_resource_name(name: str, path: str) -> Errors:
+    """Check the name of a resource that a container asks for."""
+    yield from resource_name(name, path)
+    if "/" not in name:
+        if name not in _COMPUTE and not is_huge(name):
+            yield invalid(path, name, "must be a standard resource for containers")
+    elif not is_native(name) and not is_extended(name):
+        yield invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def pod_resource_name(name: str, path: str) -> Errors:
+    """Check the name of a resource that a pod asks for as a whole."""
+    found = list(resource_name(name, path))
+    if not found and name not in ("cpu", "memory") and not is_huge(name):
+        found.append(unsupported(path, name, POD_LEVEL))
+    yield from found
+
+
+def quota_resource_name(name: str, path: str) -> Errors:
+    """Check the name of a resource in a quota."""
+    yield from resource_name(name, path)
+    if "/" not in name and name not in QUOTA_RESOURCES and not name.startswith((HUGE, f"requests.{HUGE}")):
+        yield invalid(path, name, "must be a standard resource for quota")
+
+
+def _huge_pages(name: str, value: str, path: str) -> Errors:
+    if is_huge(name):
+        size = name[len(HUGE) :]
+        whole = quantity.units(size) if quantity.is_quantity(size) else 0
+        if whole <= 0 or quantity.units(value) % whole:
+            yield invalid(path, value, f"{value} is not positive integer multiple of {name}")
+
+
+def requirements(tree: Tree, path: str, claims: tuple[str, ...], *, pod: bool = False) -> Errors:
+    """Check the resources of a container, or of a pod as a whole."""
+    check_name = pod_resource_name if pod else container_resource_name
+    limits: Mapping[str, str] = tree.get("limits") or {}
+    requests: Mapping[str, str] = tree.get("requests") or {}
+    for name, value in limits.items():
+        here = f"{path}.limits[{name}]"
+        yield from check_name(name, here)
+        yield from amount(name, value, here)
+        yield from _huge_pages(name, value, here)
+    for name, value in requests.items():
+        here = f"{path}.requests[{name}]"
+        yield from check_name(name, here)
+        yield from amount(name, value, here)
+        limit = limits.get(name)
+        if limit is None:
+            if not may_overcommit(name):
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif quantity.nano(value) != quantity.nano(limit) and not may_overcommit(name):
+            yield invalid(f"{path}.requests", value, f"must be equal to {name} limit of {limit}")
+        elif quantity.nano(value) > quantity.nano(limit):
+            yield invalid(f"{path}.requests", value, f"must be less than or equal to {name} limit of {limit}")
+        yield from _huge_pages(name, value, here)
+    named = [*limits, *requests]
+    if any(map(is_huge, named)) and "cpu" not in named and "memory" not in named:
+        yield forbidden(path, "HugePages require cpu or memory")
+    yield from _claims(tree.get("claims") or [], f"{path}.claims", claims)
+
+
+def _claims(entries: list[Tree], path: str, known: tuple[str, ...]) -> Errors:
+    """Check that each claim is one of the pod's, and used once."""
+    seen: dict[str, None] = {}
+    for index, entry in enumerate(entries):
+        here, name, request = f"{path}[{index}]", entry.get("name", ""), entry.get("request", "")
+        if not name:
+            yield required(here)
+            continue
+        if name in seen:
+            yield duplicate(here, name)
+        else:
+            key = name
+            if request:
+                yield from wrong(names.dns1123_label, request, f"{here}.request")
+                key = f"{name}/{request}"
+            if key in seen:
+                yield duplicate(here, key)
+            elif not request and any(each.startswith(f"{name}/") for each in seen):
+                yield duplicate(here, name)
+            seen[key] = None
+        if name not in known:
+            listed = ": " + ", ".join(sorted(known)) if known else " which is empty"
+            yield FieldError("FieldValueNotFound", here, f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{listed}')
+
+
+# ------------------------------------------------------------------------------------------------------ pod level
+
+
+def _summed(lists: list[Mapping[str, str]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for each in lists:
+        for name, value in each.items():
+            total[name] = total.get(name, 0) + quantity.nano(value)
+    return total
+
+
+def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+
+
+def is_sidecar(container: Tree) -> bool:
+    """Tell whether an init container keeps running beside the others."""
+    return container.get("restartPolicy") == "Always"
+
+
+def aggregate(spec: Tree, kind: str) -> dict[str, int]:
+    """Return what the containers of a pod ask for together, in nano units: sidecars with the others, init containers one after another.
+
+    `kind` is ``requests`` or ``limits``.
+    """
+
+    def of(container: Tree) -> Mapping[str, str]:
+        return (container.get("resources") or {}).get(kind) or {}
+
+    running = [of(each) for each in spec.get("containers") or ()]
+    sidecars: list[Mapping[str, str]] = []
+    peak: dict[str, int] = {}
+    for each in spec.get("initContainers") or ():
+        if is_sidecar(each):
+            sidecars.append(of(each))
+            peak = _larger(peak, _summed(sidecars))
+        else:
+            peak = _larger(peak, _summed([*sidecars, of(each)]))
+    return _larger(_summed([*running, *sidecars]), peak)
+
+
+def pod_level(spec: Tree, path: str) -> Errors:
+    """Check the resources of the pod as a whole, and that its containers fit into them."""
+    tree = spec.get("resources")
+    if not tree:
+        return
+    if tree.get("claims"):
+        yield forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level")
+    yield from requirements(tree, path, (), pod=True)
+    requests: Mapping[str, str] = tree.get("requests") or {}
+    limits: Mapping[str, str] = tree.get("limits") or {}
+    for name, total in aggregate(spec, "requests").items():
+        own = requests.get(name, "0")
+        if (name in ("cpu", "memory") or is_huge(name)) and total > quantity.nano(own):
+            asked = quantity.shown(total, quantity.parse(own).family)
+            yield invalid(f"{path}.requests[{name}]", own, f"must be greater than or equal to aggregate container requests of {asked}")
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and quantity.nano(value) > quantity.nano(limits[name]):
+                yield invalid(f"{path}.containers[{index}][{name}].limits", value, f"must be less than or equal to pod limits of {limits[name]}")
+
+
+# ------------------------------------------------------------------------------------------------------ quality of service
+
+
+def _positive(resources: Any, kind: str) -> dict[str, str]:
+    found = (resources or {}).get(kind) or {}
+    return {name: found[name] for name in ("cpu", "memory") if name in found and quantity.nano(found[name]) > 0}
+
+
+def qos_class(spec: Tree) -> str:
+    """Return the quality-of-service class of a pod: Guaranteed, Burstable or BestEffort."""
+    if spec.get("resources"):
+        return _qos([spec["resources"]])
+    containers, inits = spec.get("containers") or [], spec.get("initContainers")
+    return _qos_of_containers(containers) if not inits else _qos([each.get("resources") for each in (*containers, *inits)])
+
+
+@by_identity()
+def _qos_of_containers(containers: list[Tree]) -> str:
+    return _qos([each.get("resources") for each in containers])
+
+
+def _qos(parts: list[Any]) -> str:
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    guaranteed = True
+    for each in parts:
+        asked, capped = _positive(each, "requests"), _positive(each, "limits")
+        for name, value in asked.items():
+            requests[name] = requests.get(name, 0) + quantity.nano(value)
+        for name, value in capped.items():
+            limits[name] = limits.get(name, 0) + quantity.nano(value)
+        guaranteed = guaranteed and len(capped) == 2
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"

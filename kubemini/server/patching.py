@@ -1,0 +1,61 @@
+"""From a patch and the live object to the patched, decoded object: JSON patch, merge patch and strategic merge patch."""
+
+from __future__ import annotations
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, invalid, shown
+from kubemini.server.options import Patch
+from kubemini.server.registry import Served
+
+
+def patched(live: Tree, patch: Patch, served: Served, validation: str, *, scale: bool = False) -> tuple[Tree, list[str]]:
+    """Return the patched object after decoding, and warnings. `scale` patches a Scale, which is not decoded by the kind's codec. Raise `Invalid`, `BadRequest`."""
+    new = _apply(live, patch, served, scale=scale)
+    if scale:
+        return new, []
+    if not isinstance(new, dict) or new.get("kind") != live["kind"] or new.get("apiVersion") != live["apiVersion"]:
+        raise _undecodable(new, f"unable to decode as {live['apiVersion']}, Kind={live['kind']}")
+    try:
+        decoded = served.version.codec.decode(new, validation=validation)
+    except BadRequest as problem:
+        raise _undecodable(new, _tail(problem)) from None
+    return decoded.tree, decoded.warnings
+
+
+def _apply(live: Tree, patch: Patch, served: Served, *, scale: bool) -> Tree:
+    # Imported here: patch formats are not needed to start a server.
+    if patch.type == "merge":
+        from kubemini.machinery.merge import merge_patch
+
+        if not isinstance(patch.body, dict):
+            raise BadRequest("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
+        merged: Tree = merge_patch(live, patch.body)
+        return merged
+    if patch.type == "json":
+        from kubemini.machinery.jsonpatch import json_patch
+
+        return json_patch(live, patch.body)
+    if patch.type == "strategic":
+        if served.kind.custom:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+            )
+        from kubemini.machinery.strategic import strategic_merge
+
+        if not isinstance(patch.body, dict):
+            raise BadRequest("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
+        return strategic_merge(live, patch.body, None if scale else served.version.codec.type_info)  # type: ignore[attr-defined]
+    raise BadRequest(f"unknown patch type: {patch.type}")
+
+
+def _undecodable(new: object, why: str) -> Invalid:
+    error = invalid("patch", None, why)
+    body = f"Invalid value: {shown(shown(new))}: {why}"
+    return Invalid.of("", "", "", [type(error)(error.reason, error.field, body)])
+
+
+def _tail(problem: ApiStatus) -> str:
+    """Return the part of a decoding error behind ``cannot be handled as a Kind: ``."""
+    head, found, tail = problem.message.partition("cannot be handled as a ")
+    return tail.partition(": ")[2] if found else head

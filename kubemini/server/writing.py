@@ -1,0 +1,354 @@
+"""Create, update and patch: the write half of the request path.
+
+Order, as upstream: decode (types, unknown fields, defaults) → metadata → mutating admission → strategy.prepare → validation → validating
+admission → optimistic concurrency → no-op check → commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import AlreadyExists, ApiStatus, BadRequest, Conflict, FieldError, Forbidden, Invalid, MethodNotAllowed, NotFound, invalid
+from kubemini.machinery.metadata import metadata_warnings, validate_metadata_create, validate_metadata_update
+from kubemini.server import objectmeta
+from kubemini.server.admission import AdmissionRequest
+from kubemini.server.managing import Managing
+from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
+from kubemini.server.patching import patched
+from kubemini.server.reading import Reading
+from kubemini.server.registry import Kind, Served
+from kubemini.server.strategy import WriteContext
+from kubemini.server.subresources import STATUS, ActionSubresource, ObjectSubresource, ScaleSubresource, Subresources
+from kubemini.store import KeyExists, Record
+
+CREATE_ATTEMPTS = 8
+"""How often a generated name is drawn before the server gives up."""
+CONFLICT_ATTEMPTS = 5
+"""How often a patch without a resourceVersion is computed again when somebody was faster."""
+
+
+class Writing(Reading):
+    """The write verbs. Every method is one atomic step unless remote admission has to be waited for."""
+
+    def __init__(self, *, subresources: Subresources | None = None, managing: Managing | None = None, **state: object) -> None:
+        super().__init__(**state)  # type: ignore[arg-type]
+        self.subresources = subresources or Subresources()
+        self.managing = managing or Managing()
+
+    def context(self, options: WriteOptions) -> WriteContext:
+        """Return what strategies and admission may know of a request."""
+        return WriteContext(self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run)
+
+    # ------------------------------------------------------------------ create
+
+    async def create(self, served: Served, namespace: str, body: Tree, options: WriteOptions = DEFAULT_WRITE) -> Outcome:
+        """Create an object. Raise `BadRequest`, `AlreadyExists`, `Invalid`, `Forbidden`, …"""
+        kind = served.kind
+        if "create" not in kind.verbs:
+            raise MethodNotAllowed
+        objectmeta.check_type(kind, served.version.name, body)
+        decoded = served.version.codec.decode(body, validation=options.field_validation)
+        meta = decoded.tree.get("metadata") or {}
+        objectmeta.namespace_of_new(kind, meta, namespace)
+        obj = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
+        ctx = self.context(options)
+        if kind.handler is not None:
+            answer = kind.handler.create(namespace, obj, ctx)
+            return Outcome(served.from_storage(answer), None, 201, decoded.warnings)
+        name, prefix = meta.get("name"), meta.get("generateName")
+        if not name and not prefix:
+            raise objectmeta.name_required(kind)
+        for attempt in range(1, CREATE_ATTEMPTS + 1):
+            try:
+                return await self._create(served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options)
+            except KeyExists:
+                if name or attempt == CREATE_ATTEMPTS:
+                    raise self._taken(kind, namespace, name, prefix) from None
+        raise AssertionError("unreachable")
+
+    def _taken(self, kind: Kind, namespace: str, name: str | None, prefix: str | None) -> AlreadyExists:
+        if name:
+            live = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
+            return AlreadyExists.at(kind.plural, kind.group, name, deleting=live is not None and "deletionTimestamp" in live.obj["metadata"])
+        error = AlreadyExists.at(kind.plural, kind.group, prefix or "")
+        error.message += ", the server was not able to generate a unique name for the object"
+        error.details["retryAfterSeconds"] = 1
+        return error
+
+    async def _create(
+        self, served: Served, namespace: str, name: str, obj: Tree, warnings: list[str], ctx: WriteContext, options: WriteOptions
+    ) -> Outcome:
+        kind = served.kind
+        strategy = kind.strategy
+        obj = objectmeta.for_create(kind, obj, namespace, name, self.env)
+        obj = strategy.default(obj, ctx)
+        request = AdmissionRequest(kind, "CREATE", namespace, name, obj, None, ctx, warnings=warnings)
+        changed = self.chain.mutate(request)
+        remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
+        for each in remote:
+            new = await each.mutate(request)
+            if new is not None:
+                request.obj, changed = new, True
+        obj = request.obj or obj
+        if changed:
+            obj = strategy.default(obj, ctx)
+        if strategy.has_status:
+            status = strategy.initial_status(obj)
+            if status is not None:
+                obj = {**obj, "status": status}
+            elif "status" in obj:
+                obj = {key: value for key, value in obj.items() if key != "status"}
+        obj = strategy.prepare_for_create(obj, ctx)
+        problems = validate_metadata_create(obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom)
+        problems += strategy.validate_create(obj, ctx)
+        problems += self._schema_problems(served, obj, None)
+        if problems:
+            raise Invalid.of(kind.kind, kind.group, name, problems)
+        request.obj = obj
+        self.chain.validate(request)
+        for each in remote:
+            await each.validate(request)
+        table = self.store.table(kind.storage)
+        key = objectmeta.key_of(kind, namespace, name)
+        if table.get(key) is not None:
+            raise KeyExists(key)
+        warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
+        warnings += strategy.warnings(obj, None, ctx)
+        if options.track:
+            obj = self.managing.created(served, obj, options.manager, self.env.stamp())
+        if options.dry_run:
+            return Outcome(served.from_storage(obj), None, 201, warnings)
+        record = table.create(key, obj)
+        strategy.after_create(record.obj, ctx)
+        return Outcome(served.from_storage(record.obj), record, 201, warnings)
+
+    def _schema_problems(self, served: Served, obj: Tree, old: Tree | None) -> list[FieldError]:
+        codec = served.version.codec
+        if not served.kind.custom:
+            return []
+        if served.stored_as_is:
+            return codec.validate(obj, old)
+        return codec.validate(served.from_storage(obj), served.from_storage(old) if old is not None else None)
+
+    # ------------------------------------------------------------------ update
+
+    async def update(
+        self, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> Outcome:
+        """Replace an object, or one of its object-shaped subresources (status, scale, finalize, …). Raise `NotFound`, `Conflict`, `Invalid`, …"""
+        kind = served.kind
+        handler = self.subresource(served, subresource) if subresource else None
+        if isinstance(handler, ActionSubresource):
+            raise MethodNotAllowed
+        record = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
+        if record is None:
+            if subresource or not kind.strategy.create_on_update:
+                raise NotFound.of(kind.plural, kind.group, name)
+            meta = body.get("metadata") or {}
+            if meta.get("name") != name:
+                raise BadRequest(f"the name of the object ({meta.get('name') or ''}) does not match the name on the URL ({name})")
+            return await self.create(served, namespace, {**body, "metadata": {k: v for k, v in meta.items() if k != "resourceVersion"}}, options)
+        if isinstance(handler, ScaleSubresource):
+            return await self._update_scale(served, handler, record, body, options)
+        objectmeta.check_type(kind, served.version.name, body)
+        decoded = served.version.codec.decode(body, validation=options.field_validation)
+        new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
+        return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=kind.strategy.unconditional_update)
+
+    def subresource(self, served: Served, name: str) -> ObjectSubresource | ActionSubresource:
+        """Return the behaviour of a subresource. Raise `NotFound` where the kind has none of that name."""
+        kind = served.kind
+        if name == "status" and kind.strategy.has_status:
+            return STATUS
+        if name == "scale" and kind.strategy.scale is not None:
+            return ScaleSubresource(kind.strategy.scale)
+        found = self.subresources.find(kind.storage, name)
+        if found is None:
+            raise NotFound.path()
+        return found
+
+    async def _update(
+        self,
+        served: Served,
+        record: Record,
+        new: Tree,
+        warnings: list[str],
+        options: WriteOptions,
+        handler: ObjectSubresource | None,
+        *,
+        unconditional: bool,
+        manage: Callable[[Tree], Tree] | None = None,
+    ) -> Outcome:
+        """Bring a new state through admission and validation to the store. `manage` replaces the field tracking of a plain update (server-side apply)."""
+        kind = served.kind
+        strategy = kind.strategy
+        old = record.obj
+        meta = old["metadata"]
+        name, namespace = meta["name"], meta.get("namespace", "")
+        sub = handler.name if handler is not None else ""
+        ctx = self.context(options)
+        objectmeta.check_revision(kind, new.get("metadata") or {}, record.revision, name, unconditional=unconditional)
+        new = objectmeta.for_update(kind, new, old, name, namespace)
+        if handler is not None:
+            new = handler.merge(new, old, kind, ctx)
+        else:
+            if strategy.has_status:
+                new = _with_status_of(new, old)
+            new = strategy.default(new, ctx)
+        request = AdmissionRequest(kind, "UPDATE", namespace, name, new, old, ctx, subresource=sub, warnings=warnings)
+        changed = self.chain.mutate(request)
+        remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
+        for each in remote:
+            answer = await each.mutate(request)
+            if answer is not None:
+                request.obj, changed = answer, True
+        if changed:
+            new = request.obj or new
+            if handler is None:
+                new = strategy.default(new, ctx)
+        if handler is not None:
+            new = handler.prepare(new, old, kind, ctx)
+        else:
+            new = strategy.prepare_for_update(new, old, ctx)
+            if strategy.has_status and changed:
+                new = _with_status_of(new, old)
+        new = objectmeta.next_generation(kind, new, old)
+        if "resourceVersion" not in new["metadata"]:
+            new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
+        problems: list[FieldError] = []
+        if new["metadata"] is not meta:
+            problems += validate_metadata_update(new["metadata"], meta, custom=kind.custom)
+        problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
+        problems += self._schema_problems(served, new, old)
+        if problems:
+            raise Invalid.of(kind.kind, kind.group, name, problems)
+        request.obj = new
+        self.chain.validate(request)
+        for each in remote:
+            await each.validate(request)
+        warnings += metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
+        if handler is None:
+            warnings += strategy.warnings(new, old, ctx)
+        if manage is not None:
+            new = manage(new)
+        elif options.track:
+            new = self.managing.updated(served, new, old, options.manager, self.env.stamp(), sub)
+        if new == old:
+            return Outcome(served.from_storage(old), record, 200, warnings)
+        if options.dry_run:
+            return Outcome(served.from_storage(new), None, 200, warnings)
+        table = self.store.table(kind.storage)
+        if remote and (live := table.get(record.key)) is not record:
+            if live is None:
+                raise NotFound.of(kind.plural, kind.group, name)
+            raise Conflict.modified(kind.plural, kind.group, name)
+        if _released(kind, new):
+            gone = table.delete(record.key)
+            strategy.after_delete(gone.obj, ctx)
+            return Outcome(served.from_storage({**new, "metadata": {**new["metadata"], "resourceVersion": str(gone.revision)}}), None, 200, warnings)
+        written = table.update(record.key, new)
+        return Outcome(served.from_storage(written.obj), written, 200, warnings)
+
+    async def _update_scale(self, served: Served, handler: ScaleSubresource, record: Record, body: Tree, options: WriteOptions) -> Outcome:
+        new = handler.written(served.from_storage(record.obj), body, served.kind)
+        outcome = await self._update(served, record, served.to_storage(new), [], options, handler.as_object(), unconditional=True)
+        return replace(outcome, obj=handler.shown(served.kind, outcome.obj), record=None)
+
+    # ------------------------------------------------------------------ patch
+
+    async def patch(
+        self, served: Served, namespace: str, name: str, patch: Patch, options: WriteOptions = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> Outcome:
+        """Patch an object or subresource; computed again when a remote admission let somebody else be faster. Raise as `update`."""
+        for attempt in range(1, CONFLICT_ATTEMPTS + 1):
+            try:
+                return await self._patch(served, namespace, name, patch, options, subresource)
+            except Conflict as lost:
+                pinned = isinstance(patch.body, dict) and (patch.body.get("metadata") or {}).get("resourceVersion")
+                if pinned or attempt == CONFLICT_ATTEMPTS or type(lost) is not Conflict or not self.chain.remote:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _patch(self, served: Served, namespace: str, name: str, patch: Patch, options: WriteOptions, subresource: str) -> Outcome:
+        kind = served.kind
+        handler = self.subresource(served, subresource) if subresource else None
+        if isinstance(handler, ActionSubresource):
+            raise MethodNotAllowed
+        record = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
+        if patch.type == "apply":
+            if record is None and (subresource or patch.body.get("metadata", {}).get("uid")):
+                if not subresource:
+                    raise Conflict.of(kind.plural, kind.group, name, f"uid mismatch: the provided object specified uid {patch.body['metadata']['uid']}, and no existing object was found")
+                raise NotFound.of(kind.plural, kind.group, name)
+            return await self._apply(served, namespace, name, patch, options, handler, record)
+        if record is None:
+            raise NotFound.of(kind.plural, kind.group, name)
+        if isinstance(handler, ScaleSubresource):
+            shown = handler.shown(kind, served.from_storage(record.obj))
+            body, _ = patched(shown, patch, served, options.field_validation, scale=True)
+            return await self._update_scale(served, handler, record, body, options)
+        current = served.from_storage(record.obj)
+        body, warnings = patched(current, patch, served, options.field_validation)
+        if (body.get("metadata") or {}).get("name") != name:
+            raise BadRequest(f"the name of the object ({(body.get('metadata') or {}).get('name') or ''}) does not match the name on the URL ({name})")
+        if kind.namespaced and (body.get("metadata") or {}).get("namespace", namespace) != namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+        uid = (body.get("metadata") or {}).get("uid")
+        if uid and uid != record.obj["metadata"]["uid"]:
+            raise Invalid.of(kind.kind, kind.group, name, [invalid("metadata.uid", uid, "field is immutable")])
+        return await self._update(served, record, served.to_storage(body), warnings, options, handler, unconditional=True)
+
+    async def _apply(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        patch: Patch,
+        options: WriteOptions,
+        handler: ObjectSubresource | None,
+        record: Record | None,
+    ) -> Outcome:
+        sub = handler.name if handler is not None else ""
+        if record is None:
+            config = self.managing.checked(served, patch.body, name, namespace)
+            obj = {**config, "metadata": {k: v for k, v in {**config["metadata"], "name": name}.items() if k != "resourceVersion"}}
+            decoded = served.version.codec.decode(obj, validation=options.field_validation)
+            applied = self.managing.born(served, decoded.tree, config, options.manager, self.env.stamp())
+            outcome = await self.create(served, namespace, applied, replace(options, track=False))
+            outcome.warnings[:0] = decoded.warnings
+            return outcome
+        if isinstance(handler, ScaleSubresource):
+            new, manage = self.managing.applied_scale(served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force)
+            outcome = await self._update(served, record, new, [], options, handler.as_object(), unconditional=True, manage=manage)
+            return replace(outcome, obj=handler.shown(served.kind, outcome.obj), record=None)
+        merged, manage = self.managing.applied(served, record.obj, patch.body, name, namespace, options.manager, self.env.stamp(), sub, force=options.force)
+        decoded = served.version.codec.decode(merged, validation=options.field_validation)
+        new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
+        return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=True, manage=manage)
+
+    # ------------------------------------------------------------------ actions
+
+    async def act(self, served: Served, namespace: str, name: str, subresource: str, body: Tree, options: WriteOptions = DEFAULT_WRITE) -> Outcome:
+        """POST to an action subresource (eviction, binding, token). Raise whatever the action refuses with."""
+        handler = self.subresource(served, subresource)
+        if not isinstance(handler, ActionSubresource):
+            raise MethodNotAllowed
+        return await handler.act(self, served, namespace, name, body, options)
+
+
+def _with_status_of(new: Tree, old: Tree) -> Tree:
+    if new.get("status") is old.get("status"):
+        return new
+    if "status" in old:
+        return {**new, "status": old["status"]}
+    return {key: value for key, value in new.items() if key != "status"}
+
+
+def _released(kind: Kind, new: Tree) -> bool:
+    meta = new["metadata"]
+    return "deletionTimestamp" in meta and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds") and kind.strategy.may_go(new)
+
+
+__all__ = ["ApiStatus", "Forbidden", "Writing"]
