@@ -1,0 +1,1 @@
+"""Deterministic simulation: the event loop in virtual time, faults and traces."""
