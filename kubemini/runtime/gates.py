@@ -1,0 +1,41 @@
+"""Feature gates: upstream's names and defaults, one namespace for Kubernetes, JobSet, LeaderWorkerSet and Kueue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class FeatureGates:
+    """Which gates are on. Unknown names are kept as given: a gate that nothing reads changes nothing."""
+
+    def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
+        self._on = {**DEFAULTS, **(overrides or {})}
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a gate is on; a gate without a default is off."""
+        return self._on.get(name, False)
+
+    @classmethod
+    def parse(cls, text: str) -> FeatureGates:
+        """Return the gates of a ``NAME=true,NAME=false`` flag. Raise ValueError naming the bad item."""
+        overrides: dict[str, bool] = {}
+        for item in filter(None, (each.strip() for each in text.split(","))):
+            name, _, value = item.partition("=")
+            if value.lower() not in ("true", "false"):
+                raise ValueError(f"--feature-gates: {item!r} must be NAME=true or NAME=false")
+            overrides[name] = value.lower() == "true"
+        return cls(overrides)
+
+
+DEFAULTS: dict[str, bool] = {
+    # Kubernetes 1.36
+    "JobBackoffLimitPerIndex": True,
+    "JobManagedBy": True,
+    "JobPodReplacementPolicy": True,
+    "JobSuccessPolicy": True,
+    "ElasticIndexedJob": True,
+    "PodObservedGenerationTracking": True,
+    "StatefulSetAutoDeletePVC": True,
+    "WatchList": True,
+}
+"""Defaults of the gates that kubemini reads; each controller's modules add theirs here."""

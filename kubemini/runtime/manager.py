@@ -1,0 +1,118 @@
+"""The manager: one "process" of controllers with its own informers, recorder and work queues.
+
+Stopping a manager and building a new one is what a controller restart is: caches, queues, expectations and back-off are
+gone, objects stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kubemini.machinery.errors import ApiStatus, Conflict
+from kubemini.runtime.client import Client
+from kubemini.runtime.controller import Context, Controller
+from kubemini.runtime.env import Env
+from kubemini.runtime.gates import FeatureGates
+from kubemini.runtime.informer import Informers
+from kubemini.runtime.recorder import Recorder
+from kubemini.runtime.workqueue import QueueShutDown
+
+SLICE = 0.002
+"""Seconds of reconciling after which a worker lets others (HTTP requests, watches) run."""
+
+_log = logging.getLogger("kubemini.controllers")
+
+
+class Manager:
+    """Runs controllers. `slice_seconds` 0 yields after every reconcile (the simulation)."""
+
+    def __init__(
+        self,
+        name: str,
+        controllers: Sequence[Controller],
+        *,
+        client: Client,
+        env: Env,
+        gates: FeatureGates | None = None,
+        config: dict[str, Any] | None = None,
+        slice_seconds: float = SLICE,
+        on_error: Callable[[Controller, str, Exception], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.controllers = list(controllers)
+        self.client = client
+        self.env = env
+        self.informers = Informers()
+        self.recorders: dict[str, Recorder] = {}
+        self._gates = gates or FeatureGates()
+        self._config = config or {}
+        self._slice = slice_seconds
+        self._on_error = on_error
+        self._tasks: list[asyncio.Task[None]] = []
+        for controller in self.controllers:
+            component = getattr(controller, "component", None) or f"{controller.name}-controller"
+            recorder = self.recorders.setdefault(component, Recorder(client, env, component))
+            controller.setup(Context(env, client, self.informers, recorder, self._gates, self._config))
+
+    async def start(self) -> None:
+        """Start the informers, wait until every cache is in sync, then start the workers."""
+        self.informers.start(self.client)
+        await self.informers.wait_synced()
+        for controller in self.controllers:
+            await controller.started()
+        loop = asyncio.get_running_loop()
+        for controller in self.controllers:
+            for number in range(controller.workers):
+                self._tasks.append(loop.create_task(self._work(controller), name=f"{controller.name}-{number}"))
+
+    async def _work(self, controller: Controller) -> None:
+        queue = controller.queue
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            key = queue.try_get()
+            if key is None:
+                try:
+                    key = await queue.get()
+                except QueueShutDown:
+                    return
+                began = loop.time()
+            try:
+                again = await controller.reconcile(key)
+            except Conflict:
+                queue.add_rate_limited(key)
+            except ApiStatus as refused:
+                _log.debug("%s %s: %s", controller.name, key, refused)
+                queue.add_rate_limited(key)
+            except Exception as problem:
+                _log.exception("%s %s failed", controller.name, key)
+                if self._on_error is not None:
+                    self._on_error(controller, key, problem)
+                queue.add_rate_limited(key)
+            else:
+                queue.forget(key)
+                if again is not None:
+                    queue.add_after(key, again)
+            finally:
+                queue.done(key)
+            if loop.time() - began >= self._slice:
+                await asyncio.sleep(0)
+                began = loop.time()
+
+    async def stop(self) -> None:
+        """Stop at once, wherever the controllers are: as a crash does."""
+        self.informers.stop()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for controller in self.controllers:
+            controller.queue.shut_down()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the workers run."""
+        return bool(self._tasks) or not self.controllers

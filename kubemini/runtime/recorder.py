@@ -1,0 +1,162 @@
+"""The event recorder: what controllers say about objects, correlated as client-go does.
+
+Three stages, as in client-go's EventCorrelator: more than ten similar events (same object, type, reason) within ten minutes are combined into one; an
+identical event is counted up by a patch instead of created again; and each source may say 25 things about one object, then one more every
+five minutes. Writing is asynchronous: `event` never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from kubemini.api.resources import EVENTS
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import ApiStatus, NotFound
+from kubemini.runtime.client import Client
+from kubemini.runtime.env import Env
+
+BURST = 25
+REFILL_SECONDS = 300.0
+SIMILAR_LIMIT = 10
+SIMILAR_WINDOW = 600.0
+REMEMBERED = 4096
+
+_log = logging.getLogger("kubemini.events")
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+@dataclass(slots=True)
+class _Similar:
+    messages: dict[str, None]
+    at: float
+
+
+@dataclass(slots=True)
+class _Written:
+    name: str
+    namespace: str
+    count: int
+    first: str
+
+
+class Recorder:
+    """Records events of one component (``source.component``)."""
+
+    def __init__(self, client: Client, env: Env, component: str) -> None:
+        self.component = component
+        self._client = client
+        self._env = env
+        self._pending: deque[tuple[Tree, str, str, str]] = deque()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
+        self._written: OrderedDict[tuple[str, ...], _Written] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+
+    def event(self, obj: Tree, type_: str, reason: str, message: str) -> None:
+        """Say something about an object; `type_` is Normal or Warning."""
+        meta = obj["metadata"]
+        regarding = {"kind": obj["kind"], "name": meta["name"], "uid": meta["uid"], "apiVersion": obj["apiVersion"], "resourceVersion": meta["resourceVersion"]}
+        if "namespace" in meta:
+            regarding["namespace"] = meta["namespace"]
+        self.about(regarding, type_, reason, message)
+
+    def about(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
+        """The same for an object reference."""
+        if not self._admit(regarding):
+            return
+        self._pending.append((regarding, type_, reason, message[:1024]))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._flush())
+
+    def _admit(self, regarding: Tree) -> bool:
+        now = self._env.now()
+        uid = regarding.get("uid") or regarding["name"]
+        bucket = self._buckets.get(uid)
+        if bucket is None:
+            bucket = self._buckets[uid] = _Bucket(float(BURST), now)
+            if len(self._buckets) > REMEMBERED:
+                self._buckets.popitem(last=False)
+        bucket.tokens = min(float(BURST), bucket.tokens + (now - bucket.at) / REFILL_SECONDS)
+        bucket.at = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+    async def _flush(self) -> None:
+        while self._pending:
+            regarding, type_, reason, message = self._pending.popleft()
+            try:
+                await self._write(regarding, type_, reason, message)
+            except ApiStatus as refused:
+                _log.debug("event %s about %s was refused: %s", reason, regarding["name"], refused)
+            if len(self._pending) % 64 == 0:
+                await asyncio.sleep(0)
+        self._task = None
+
+    async def _write(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
+        message = self._combined(regarding, type_, reason, message)
+        uid = regarding.get("uid") or regarding["name"]
+        key = (uid, type_, reason, message)
+        now = self._env.stamp()
+        written = self._written.get(key)
+        if written is not None:
+            written.count += 1
+            try:
+                await self._client.patch(EVENTS, written.name, {"count": written.count, "lastTimestamp": now, "message": message}, namespace=written.namespace)
+            except NotFound:
+                del self._written[key]
+            else:
+                return
+        namespace = regarding.get("namespace") or "default"
+        name = f"{regarding['name']}.{self._env.random.getrandbits(60):x}"
+        await self._client.create(
+            EVENTS,
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": name, "namespace": namespace},
+                "involvedObject": regarding,
+                "reason": reason,
+                "message": message,
+                "source": {"component": self.component},
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "count": 1,
+                "type": type_,
+                "eventTime": None,
+                "reportingComponent": self.component,
+                "reportingInstance": "",
+            },
+        )
+        self._written[key] = _Written(name, namespace, 1, now)
+        if len(self._written) > REMEMBERED:
+            self._written.popitem(last=False)
+
+    def _combined(self, regarding: Tree, type_: str, reason: str, message: str) -> str:
+        key = (regarding.get("uid") or regarding["name"], type_, reason)
+        now = self._env.now()
+        similar = self._similar.get(key)
+        if similar is None or now - similar.at > SIMILAR_WINDOW:
+            similar = self._similar[key] = _Similar({}, now)
+            if len(self._similar) > REMEMBERED:
+                self._similar.popitem(last=False)
+        similar.at = now
+        similar.messages[message] = None
+        if len(similar.messages) <= SIMILAR_LIMIT:
+            return message
+        similar.messages.pop(next(iter(similar.messages)))
+        return f"(combined from similar events): {message}"
+
+    async def drained(self) -> None:
+        """Return when everything said so far is written."""
+        while self._task is not None:
+            await asyncio.shield(self._task)
