@@ -9,10 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from kubemini.machinery import names
-from kubemini.machinery.errors import FieldError, forbidden, invalid, required, shown
+from kubemini.machinery.errors import FieldError, invalid, not_supported, required
 
 Errors = Iterator[FieldError]
 Rule = Callable[[str], str | None]
@@ -51,19 +50,13 @@ def search_path(value: str) -> str | None:
     return names.too_long_text(253) if _underscored(value) else text
 
 
-def unsupported(path: str, value: Any, supported: tuple[str, ...]) -> FieldError:
-    """Return ``Unsupported value`` with the supported ones in the given order (upstream sorts only what it keeps in sets)."""
-    listed = ", ".join(f'"{each}"' for each in supported)
-    return FieldError("FieldValueNotSupported", path, f"Unsupported value: {shown(value)}: supported values: {listed}")
-
-
 def one_of(value: str | None, supported: tuple[str, ...], path: str, *, needed: bool = True) -> Errors:
     """Check an enumeration; with `needed` an empty value is `Required`, otherwise it is fine."""
     if not value:
         if needed:
             yield required(path)
     elif value not in supported:
-        yield unsupported(path, value, supported)
+        yield not_supported(path, value, supported)
 
 
 def at_least_zero(value: int | None, path: str) -> Errors:
@@ -129,13 +122,6 @@ def ordinary_ip(value: str, path: str) -> Errors:
         yield invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
-def labels(values: dict[str, str] | None, path: str) -> Errors:
-    """Check keys and values of a label map; both are reported at the map."""
-    for key, value in (values or {}).items():
-        yield from wrong(names.qualified_name, key, path)
-        yield from wrong(names.label_value, value, path)
-
-
 def no_backsteps(value: str, path: str) -> Errors:
     """Refuse ``..`` as an element of a path."""
     if ".." in value and ".." in value.split("/"):
@@ -154,24 +140,3 @@ def local_path(value: str, path: str) -> Errors:
     yield from descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
-
-
-def label_selector(selector: dict[str, Any] | None, path: str) -> Errors:
-    """Check a LabelSelector object."""
-    if not selector:
-        return
-    yield from labels(selector.get("matchLabels"), f"{path}.matchLabels")
-    for index, each in enumerate(selector.get("matchExpressions") or ()):
-        here = f"{path}.matchExpressions[{index}]"
-        operator, values = each.get("operator", ""), each.get("values") or []
-        if operator in ("In", "NotIn"):
-            if not values:
-                yield required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                yield forbidden(f"{here}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-        else:
-            yield invalid(f"{here}.operator", operator, "not a valid selector operator")
-        yield from wrong(names.qualified_name, each.get("key", ""), f"{here}.key")
-        for at, value in enumerate(values):
-            yield from wrong(names.label_value, value, f"{here}.values[{at}]")

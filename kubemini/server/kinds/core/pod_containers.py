@@ -8,8 +8,8 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
-from kubemini.machinery.errors import duplicate, forbidden, invalid, not_found, required, too_many
-from kubemini.server.kinds.core.formats import Errors, at_least_zero, one_of, port_number, port_or_name, unsupported, wrong
+from kubemini.machinery.errors import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
+from kubemini.server.kinds.core.formats import Errors, at_least_zero, one_of, port_number, port_or_name, wrong
 from kubemini.server.kinds.core.pod_environment import environment
 from kubemini.server.kinds.core.pod_mounts import devices, mounts
 from kubemini.server.kinds.core.pod_resources import is_sidecar, requirements
@@ -206,7 +206,7 @@ def _handler(handler: Tree, path: str, grace: int | None) -> Errors:
                 yield required(f"{here}.path")
             yield from port_or_name(action.get("port", 0), f"{here}.port")
             if action.get("scheme", "HTTP") not in ("HTTP", "HTTPS"):
-                yield unsupported(f"{here}.scheme", action["scheme"], ("HTTP", "HTTPS"))
+                yield not_supported(f"{here}.scheme", action["scheme"], ("HTTP", "HTTPS"))
             for header in action.get("httpHeaders") or ():
                 yield from wrong(names.http_header_name, header.get("name", ""), f"{here}.httpHeaders")
         case "sleep":
@@ -226,7 +226,7 @@ def _restart_rules(container: Tree, path: str) -> Errors:
     """Check the restart policy of one container and its rules by exit code (ContainerRestartRules)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None and policy not in _RESTARTS:
-        yield unsupported(f"{path}.restartPolicy", policy, _RESTARTS)
+        yield not_supported(f"{path}.restartPolicy", policy, _RESTARTS)
     if rules and policy is None:
         yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
     if len(rules) > 20:
@@ -234,13 +234,13 @@ def _restart_rules(container: Tree, path: str) -> Errors:
     for index, rule in enumerate(rules):
         here = f"{path}.restartPolicyRules[{index}]"
         if rule.get("action") not in ("Restart", "RestartAllContainers"):
-            yield unsupported(f"{here}.action", rule.get("action", ""), ("Restart", "RestartAllContainers"))
+            yield not_supported(f"{here}.action", rule.get("action", ""), ("Restart", "RestartAllContainers"))
         codes = rule.get("exitCodes")
         if codes is None:
             yield required(f"{here}.exitCodes", "must be specified")
             continue
         if codes.get("operator") not in ("In", "NotIn"):
-            yield unsupported(f"{here}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn"))
+            yield not_supported(f"{here}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn"))
         if len(codes.get("values") or ()) > 255:
             yield too_many(f"{here}.exitCodes.values", len(codes["values"]), 255)
 

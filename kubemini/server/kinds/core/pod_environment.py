@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
-from kubemini.machinery.errors import invalid, required
-from kubemini.server.kinds.core.formats import Errors, local_path, name_prefix, unsupported, wrong
+from kubemini.machinery.errors import invalid, not_supported, required
+from kubemini.server.kinds.core.formats import Errors, local_path, name_prefix, wrong
 
 _LABELS = frozenset((
     "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy",
@@ -95,7 +95,7 @@ def field_reference(reference: Tree, supported: tuple[str, ...], path: str) -> E
     elif base not in _LABELS and base != "spec.host":
         yield invalid(f"{path}.fieldPath", wanted, f"error converting fieldPath: field label not supported: {wanted}")
     elif base not in supported:
-        yield unsupported(f"{path}.fieldPath", base, supported)
+        yield not_supported(f"{path}.fieldPath", base, supported)
 
 
 def _subscript(wanted: str) -> tuple[str, str | None]:
@@ -115,7 +115,7 @@ def resource_reference(reference: Tree, path: str, *, in_volume: bool) -> Errors
     elif not resource:
         yield required(f"{path}.resource")
     elif resource not in _RESOURCES and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        yield unsupported(f"{path}.resource", resource, _RESOURCES)
+        yield not_supported(f"{path}.resource", resource, _RESOURCES)
     divisor = reference.get("divisor", "0")
     if quantity.nano(divisor) == 0:
         return

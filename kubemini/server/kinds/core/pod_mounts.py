@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import forbidden, invalid, not_found, required
-from kubemini.server.kinds.core.formats import Errors, descending_path, unsupported
+from kubemini.machinery.errors import forbidden, invalid, not_found, not_supported, required
+from kubemini.server.kinds.core.formats import Errors, descending_path
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
@@ -45,14 +45,14 @@ def _propagation(mount: Tree, container: Tree, path: str) -> Errors:
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         if propagation not in _PROPAGATIONS:
-            yield unsupported(f"{path}.mountPropagation", propagation, _PROPAGATIONS)
+            yield not_supported(f"{path}.mountPropagation", propagation, _PROPAGATIONS)
         if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
             yield forbidden(f"{path}.mountPropagation", "Bidirectional mount propagation is available only to privileged containers")
     recursive = mount.get("recursiveReadOnly")
     if recursive is None or recursive == "Disabled":
         return
     if recursive not in _RECURSIVE:
-        yield unsupported(f"{path}.recursiveReadOnly", recursive, _RECURSIVE)
+        yield not_supported(f"{path}.recursiveReadOnly", recursive, _RECURSIVE)
         return
     if not mount.get("readOnly"):
         yield forbidden(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
-from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, required
+from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubemini.machinery.memo import by_identity
-from kubemini.server.kinds.core.formats import INTEGER, NOT_NEGATIVE, Errors, unsupported, wrong
+from kubemini.server.kinds.core.formats import INTEGER, NOT_NEGATIVE, Errors, wrong
 
 HUGE = "hugepages-"
 _OBJECTS = (
@@ -79,7 +79,7 @@ def pod_resource_name(name: str, path: str) -> Errors:
     """Check the name of a resource that a pod asks for as a whole."""
     found = list(resource_name(name, path))
     if not found and name not in ("cpu", "memory") and not is_huge(name):
-        found.append(unsupported(path, name, POD_LEVEL))
+        found.append(not_supported(path, name, POD_LEVEL))
     yield from found
 
 
