@@ -1,0 +1,67 @@
+"""The objects that every cluster starts with."""
+
+from __future__ import annotations
+
+from kubemini.api.resources import NAMESPACES, PRIORITY_CLASSES, SERVICES, STORAGE_CLASSES, Resource
+from kubemini.api.trees import Tree
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+DEFAULT_CLASS = "standard"
+
+
+def objects() -> list[tuple[Resource, Tree]]:
+    """Return the bootstrap objects in the order in which they are created."""
+    made: list[tuple[Resource, Tree]] = [
+        (NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}) for name in SYSTEM_NAMESPACES
+    ]
+    made += [
+        (
+            PRIORITY_CLASSES,
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "preemptionPolicy": "PreemptLowerPriority",
+                "description": description,
+            },
+        )
+        for name, value, description in (
+            ("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+            ("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
+        )
+    ]
+    made.append(
+        (
+            STORAGE_CLASSES,
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": DEFAULT_CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+                "provisioner": "kubemini.dev/simulated",
+                "reclaimPolicy": "Delete",
+                "volumeBindingMode": "Immediate",
+            },
+        )
+    )
+    made.append(
+        (
+            SERVICES,
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+                "spec": {
+                    "type": "ClusterIP",
+                    "clusterIP": "10.96.0.1",
+                    "clusterIPs": ["10.96.0.1"],
+                    "ipFamilies": ["IPv4"],
+                    "ipFamilyPolicy": "SingleStack",
+                    "internalTrafficPolicy": "Cluster",
+                    "sessionAffinity": "None",
+                    "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+                },
+            },
+        )
+    )
+    return made

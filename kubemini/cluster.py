@@ -1,0 +1,163 @@
+"""`Cluster`: the composition root. Store, request path, admission, controllers and a fleet, in one process.
+
+    async with Cluster(fleet="h100-2racks") as cluster:
+        await cluster.apply(manifest)
+        await cluster.wait("jobset/train", "condition=Completed")
+
+In real time it runs on whatever asyncio loop is running; under virtual time on the loop of `kubemini.sim`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kubemini import bootstrap
+from kubemini.api.resources import NODES, Resource
+from kubemini.api.trees import Tree
+from kubemini.components import COMPONENTS, Component
+from kubemini.inprocess import InProcessClient
+from kubemini.machinery.errors import ConfigError
+from kubemini.runtime.controller import Controller
+from kubemini.runtime.env import Env
+from kubemini.runtime.gates import FeatureGates
+from kubemini.runtime.manager import Manager
+from kubemini.runtime.settings import Settings
+from kubemini.server.kinds import builtin_registry
+from kubemini.server.options import Caller
+from kubemini.server.requests import ApiServer
+from kubemini.server.setup import api_server
+from kubemini.store import Store
+from kubemini.webhooks import WebhookAdmission
+
+Fleet = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+
+class Cluster:
+    """A whole control plane.
+
+    `fleet` is a preset, a YAML file, node groups, or "none"; `controllers` the names to run ("*" = all, "-name" leaves one out); `pods` says what
+    pods do by default (``forever`` or ``programs``); `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
+    caches, as the simulation wants it; otherwise all controllers share one set.
+    """
+
+    def __init__(
+        self,
+        *,
+        fleet: Fleet = "none",
+        controllers: str | Iterable[str] = "*",
+        pods: str = "forever",
+        seed: int | None = None,
+        feature_gates: FeatureGates | Mapping[str, bool] | None = None,
+        kueue: Mapping[str, Any] | None = None,
+        kubernetes_version: str = "1.36",
+        env: Env | None = None,
+        separate: bool = False,
+        debug: bool = False,
+    ) -> None:
+        if env is None:
+            env = Env(seed=int.from_bytes(os.urandom(8), "big") if seed is None else seed)
+        self.env = env
+        self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
+        self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version)
+        self.store = Store(debug=debug)
+        self.components = _chosen(controllers)
+        self.separate = separate
+        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version), env)
+        for component in self.components:
+            for webhook in component.webhooks(self.settings):
+                self.server.chain.add(WebhookAdmission(webhook, self.gates))
+        self.client = InProcessClient(self.server, Caller(agent="kubemini"), track=True)
+        self.managers: dict[str, Manager] = {}
+        self._fleet = fleet
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync."""
+        for resource, obj in bootstrap.objects():
+            await self.client.create(resource, obj)
+        for component_group in self._processes().values():
+            await self.start_manager(component_group)
+        if self._fleet != "none":
+            from kubemini.fleets import load_fleet
+
+            for node in load_fleet(self._fleet):
+                await self.client.create(NODES, node)
+
+    def _processes(self) -> dict[str, list[Component]]:
+        groups: dict[str, list[Component]] = {}
+        for component in self.components:
+            groups.setdefault(component.process if self.separate else "kubemini", []).append(component)
+        return groups
+
+    def manager_of(self, components: Sequence[Component], name: str) -> Manager:
+        """Build (not start) a manager of some components."""
+        controllers: list[Controller] = [controller for component in components for controller in component.create(self.settings)]
+        client = self.controller_client(name)
+        virtual = getattr(asyncio.get_running_loop(), "virtual", False)
+        extra: dict[str, Any] = {"slice_seconds": 0.0} if virtual else {}
+        return Manager(name, controllers, client=client, env=self.env, gates=self.gates, **extra)
+
+    def controller_client(self, process: str) -> InProcessClient:
+        """Return the client of one controller process; the simulation overrides this to put faults in between."""
+        return InProcessClient(self.server, Caller(user=f"system:{process}", agent=process))
+
+    async def start_manager(self, components: Sequence[Component]) -> Manager:
+        """Build and start the manager of one process."""
+        name = components[0].process if self.separate else "kubemini"
+        manager = self.managers[name] = self.manager_of(components, name)
+        await manager.start()
+        return manager
+
+    async def restart(self, process: str) -> None:
+        """Kill a controller process wherever it is, and start it anew with cold caches."""
+        manager = self.managers.pop(process)
+        await manager.stop()
+        await self.start_manager(self._processes()[process])
+
+    async def stop(self) -> None:
+        """Stop every controller."""
+        managers, self.managers = self.managers, {}
+        for manager in managers.values():
+            await manager.stop()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every controller runs on caches in sync."""
+        return bool(self.managers) and all(manager.ready for manager in self.managers.values())
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        await self.stop()
+
+    # ------------------------------------------------------------------ using it
+
+    def resource(self, kind: str) -> Resource:
+        """Return the resource that a user means by a kind, plural, singular or short name (``jobset``, ``jobsets``, ``sts``, ``jobs.batch``). Raise `ConfigError`."""
+        wanted = kind.lower()
+        for each in self.server.registry:
+            names = (each.plural, each.singular, each.kind.lower(), *each.short_names, each.qualified, f"{each.singular}.{each.group}")
+            if wanted in names:
+                version = self.server.registry.preferred(each).version.name
+                return Resource(each.group, version, each.plural, each.kind, each.namespaced)
+        raise ConfigError(f"the cluster serves no kind {kind!r}; see `kubectl api-resources`, or apply its CustomResourceDefinition first")
+
+
+def _chosen(controllers: str | Iterable[str]) -> list[Component]:
+    names = [controllers] if isinstance(controllers, str) else list(controllers)
+    names = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    known = {component.name for component in COMPONENTS}
+    unknown = [name for name in names if name != "*" and name.removeprefix("-") not in known]
+    if unknown:
+        raise ConfigError(f"controllers: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(known))}, '*' for all, and '-NAME' to leave one out")
+    dropped = {name[1:] for name in names if name.startswith("-")}
+    everything = "*" in names or all(name.startswith("-") for name in names)
+    return [component for component in COMPONENTS if component.name not in dropped and (everything or component.name in names)]

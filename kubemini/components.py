@@ -1,0 +1,65 @@
+"""What a cluster is made of: every controller with its upstream process, loaded when it is asked for.
+
+Each package named here has a function ``create(settings: Settings) -> list[Controller]`` and, when it brings admission, ``webhooks(settings: Settings) ->
+list[Webhook]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from kubemini.runtime.controller import Controller
+from kubemini.runtime.settings import Settings
+from kubemini.runtime.webhooks import Webhook
+
+CONTROLLER_MANAGER = "kube-controller-manager"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One controller package: its flag name, the upstream process that it belongs to, and its module."""
+
+    name: str
+    process: str
+    module: str
+
+    def create(self, settings: Settings) -> Sequence[Controller]:
+        """Build its controllers."""
+        built: Sequence[Controller] = import_module(self.module).create(settings)
+        return built
+
+    def webhooks(self, settings: Settings) -> Sequence[Webhook]:
+        """Build its webhooks."""
+        make = getattr(import_module(self.module), "webhooks", None)
+        return make(settings) if make is not None else ()
+
+
+COMPONENTS: tuple[Component, ...] = tuple(
+    Component(name, process, f"kubemini.controllers.{name.replace('-', '_')}")
+    for name, process in (
+        ("namespaces", CONTROLLER_MANAGER),
+        ("service-accounts", CONTROLLER_MANAGER),
+        ("garbage-collector", CONTROLLER_MANAGER),
+        ("customresources", "kube-apiserver"),
+        ("endpoints", CONTROLLER_MANAGER),
+        ("job", CONTROLLER_MANAGER),
+        ("cron-job", CONTROLLER_MANAGER),
+        ("stateful-set", CONTROLLER_MANAGER),
+        ("replica-set", CONTROLLER_MANAGER),
+        ("deployment", CONTROLLER_MANAGER),
+        ("daemon-set", CONTROLLER_MANAGER),
+        ("disruption", CONTROLLER_MANAGER),
+        ("autoscaling", CONTROLLER_MANAGER),
+        ("volumes", CONTROLLER_MANAGER),
+        ("quota", CONTROLLER_MANAGER),
+        ("nodes", CONTROLLER_MANAGER),
+        ("scheduler", "kube-scheduler"),
+        ("kubelet", "kubelet"),
+        ("jobset", "jobset-controller-manager"),
+        ("lws", "lws-controller-manager"),
+        ("kueue", "kueue-controller-manager"),
+    )
+)
+"""In the order in which they are started."""

@@ -1,0 +1,65 @@
+"""Puts the controllers' in-process webhooks into the admission chain of the server."""
+
+from __future__ import annotations
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import ApiStatus
+from kubemini.runtime.gates import FeatureGates
+from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
+from kubemini.server.admission import Admission, AdmissionRequest
+
+
+class DeniedByWebhook(ApiStatus):
+    """A refusal by a webhook, with the code and reason that the webhook chose."""
+
+    def __init__(self, webhook: str, denied: Denied) -> None:
+        super().__init__(f'admission webhook "{webhook}" denied the request: {denied.message}')
+        self.code, self.reason = denied.code, denied.reason
+
+
+class WebhookAdmission(Admission):
+    """One webhook as an admission plugin."""
+
+    def __init__(self, webhook: Webhook, gates: FeatureGates) -> None:
+        self.name = webhook.name
+        self.operations = webhook.operations
+        self.resources = webhook.resources
+        self.subresources = webhook.subresources
+        self._webhook = webhook
+        self._gates = gates
+
+    def _review(self, request: AdmissionRequest) -> WebhookRequest:
+        ctx = request.ctx
+        return WebhookRequest(
+            request.operation,
+            request.namespace,
+            request.name,
+            request.obj,
+            request.old,
+            ctx.env,
+            self._gates,
+            ctx.reader,
+            ctx.user,
+            request.subresource,
+            request.warnings,
+        )
+
+    def mutate(self, request: AdmissionRequest) -> Tree | None:
+        """Call the mutating function."""
+        function = self._webhook.mutate
+        if function is None:
+            return None
+        try:
+            return function(self._review(request))
+        except Denied as denied:
+            raise DeniedByWebhook(self.name, denied) from None
+
+    def validate(self, request: AdmissionRequest) -> None:
+        """Call the validating function."""
+        function = self._webhook.validate
+        if function is None:
+            return
+        try:
+            function(self._review(request))
+        except Denied as denied:
+            raise DeniedByWebhook(self.name, denied) from None
