@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.ready ## a training run from start to end, in virtual time, as a timeline in the terminal
 	$(BIN)/kubemini demo $(ARGS)
