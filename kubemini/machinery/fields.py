@@ -7,7 +7,7 @@ refuses the others with the text of the API server.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest
@@ -16,8 +16,7 @@ Extractors = Mapping[str, Callable[[Tree], str]]
 """Selectable fields of a kind: path → its value as text ("" where absent)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(NamedTuple):
     """One condition: the field is (`equal`) or is not the value."""
 
     field: str
@@ -99,10 +98,10 @@ _PARSED: dict[str, FieldSelector] = {"": EVERYTHING}
 _PARSED_LIMIT = 4096
 
 
-def parse_field_selector(text: str) -> FieldSelector:
+def parse_fields(text: str) -> FieldSelector:
     r"""Return the selector of a query parameter. Raise `BadRequest` with upstream's text.
 
-    >>> str(parse_field_selector(r"status.phase!=Failed,metadata.name==a\,b"))
+    >>> str(parse_fields(r"status.phase!=Failed,metadata.name==a\,b"))
     'metadata.name=a\\,b,status.phase!=Failed'
     """
     found = _PARSED.get(text)

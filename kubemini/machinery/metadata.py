@@ -28,12 +28,12 @@ STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 
 
 def validate_metadata_create(
-    meta: Mapping[str, Any], *, namespaced: bool, validate_name: NameRule, builtin: bool = True, field: str = "metadata"
+    meta: Mapping[str, Any], *, namespaced: bool, validate_name: NameRule, custom: bool = False, field: str = "metadata"
 ) -> list[FieldError]:
     """Return the broken rules of a new object's metadata, its name already generated.
 
-    `validate_name` is the kind's rule (``validate_name(name, prefix=…) -> str | None``). `builtin` adds the rule that
-    finalizers without a domain must be standard ones; custom resources get a warning instead (`finalizer_warnings`).
+    `validate_name` is the kind's rule (``validate_name(name, prefix=…) -> str | None``). Finalizers without a domain must be
+    standard ones, except of `custom` resources: they get a warning instead (`metadata_warnings`).
     `field` is the path of the metadata, such as ``spec.template.metadata``.
     """
     found: list[FieldError] = []
@@ -52,12 +52,12 @@ def validate_metadata_create(
     found += _validate_maps(meta, field)
     found += validate_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
     found += validate_managed_fields(meta.get("managedFields") or (), f"{field}.managedFields")
-    if builtin:
+    if not custom:
         found += _validate_standard_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
     return found
 
 
-def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, builtin: bool = True, field: str = "metadata") -> list[FieldError]:
+def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool = False, field: str = "metadata") -> list[FieldError]:
     """Return the broken rules of an update: what may not change, and the rules that hold for any metadata."""
     found: list[FieldError] = []
     finalizers = new.get("finalizers") or ()
@@ -76,7 +76,7 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, 
     found += _validate_maps(new, field)
     found += validate_finalizers(finalizers, f"{field}.finalizers")
     found += validate_managed_fields(new.get("managedFields") or (), f"{field}.managedFields")
-    if builtin:
+    if not custom:
         found += _validate_standard_finalizers(finalizers, f"{field}.finalizers")
     return found
 
@@ -244,12 +244,15 @@ def dedup_owner_references(meta: Tree, *, after_admission: bool = False) -> tupl
     return {**meta, "ownerReferences": kept}, warning
 
 
-def finalizer_warnings(new: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, field: str = "metadata") -> list[str]:
-    """Return the warnings for finalizers without a domain of a custom resource, of those that were not there before."""
+def metadata_warnings(new: Mapping[str, Any], *, custom: bool = False, old: Mapping[str, Any] | None = None, field: str = "metadata") -> list[str]:
+    """Return the warnings about metadata: finalizers of a custom resource that have no domain and were not there before."""
+    finalizers = new.get("finalizers")
+    if not custom or not finalizers:
+        return []
     before = (old or {}).get("finalizers") or ()
     return [
         f'{field}.finalizers: "{each}": prefer a domain-qualified finalizer name including a path (/) '
         "to avoid accidental conflicts with other finalizer writers"
-        for each in new.get("finalizers") or ()
+        for each in finalizers
         if "/" not in each and each not in STANDARD_FINALIZERS and each not in before
     ]
