@@ -1,0 +1,1 @@
+"""Kueue: job queueing. One module or package per served version, and the conversion between them."""
