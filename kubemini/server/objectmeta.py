@@ -51,7 +51,7 @@ def for_create(kind: Kind, obj: Tree, namespace: str, name: str, env: Env) -> Tr
     for key, value in meta.items():
         if key not in fresh and key not in _SERVER_SET and key != "namespace" and value is not None:
             fresh[key] = value
-    return {"apiVersion": obj.get("apiVersion"), "kind": kind.kind, **{k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}, "metadata": fresh}
+    return {"apiVersion": None, "kind": None, "metadata": None, **obj, "kind": kind.kind, "metadata": fresh}
 
 
 def generated_name(prefix: str, env: Env) -> str:
@@ -85,7 +85,8 @@ def for_update(kind: Kind, new: Tree, old: Tree, url_name: str, namespace: str) 
             kept[key] = value
     if kept.get("managedFields") is None and "managedFields" in before:
         kept["managedFields"] = before["managedFields"]
-    return {**new, "apiVersion": old["apiVersion"], "kind": kind.kind, "metadata": kept}
+    # apiVersion and kind stand first in every stored tree: lists cut them off the encoded bytes
+    return {"apiVersion": None, "kind": None, **new, "apiVersion": old["apiVersion"], "kind": kind.kind, "metadata": kept}
 
 
 def check_revision(kind: Kind, meta: Tree, old_revision: int, name: str, *, unconditional: bool) -> None:

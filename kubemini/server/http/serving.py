@@ -1,0 +1,113 @@
+"""A listening facade: socket, TLS, kubeconfig, orderly stop."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import ssl
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from aiohttp import web
+
+from kubemini.machinery.errors import ConfigError
+from kubemini.server.http.app import BODY_LIMIT, Facade
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+STOP_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """A certificate authority's PEM, and the server context made from it."""
+
+    authority: bytes
+    context: ssl.SSLContext
+
+
+def certificates(hosts: Sequence[str]) -> Certificates:
+    """Make a fresh certificate authority and a server certificate for `hosts`. They live as long as the process."""
+    import trustme
+
+    authority = trustme.CA()
+    issued = authority.issue_cert(*dict.fromkeys([*hosts, "localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued.configure_cert(context)
+    return Certificates(authority.cert_pem.bytes(), context)
+
+
+class Listener:
+    """A facade on a socket."""
+
+    def __init__(self, facade: Facade, *, host: str = "127.0.0.1", port: int = 0, tls: bool = True) -> None:
+        self.facade = facade
+        self.host = host
+        self.port = port
+        self.tls = certificates([host] if host not in ("0.0.0.0", "::") else []) if tls else None  # noqa: S104
+        self._runner: web.ServerRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients on this machine find it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(self.host, self.host)  # noqa: S104
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}"
+
+    async def start(self) -> None:
+        """Listen. Raise `ConfigError` when the address cannot be had."""
+        server = web.Server(self.facade.handle, request_factory=_request)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=STOP_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls.context if self.tls else None, backlog=512)
+        try:
+            await site.start()
+        except OSError as problem:
+            await self._runner.cleanup()
+            raise ConfigError(f"--port {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port, or 0 for a free one") from None
+        self.port = self._runner.addresses[0][1]
+        self.facade.address = f"{self.host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Stop listening; open watches end."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def kubeconfig(self, token: str) -> dict[str, object]:
+        """Return a kubeconfig for this listener."""
+        cluster: dict[str, object] = {"server": self.url}
+        if self.tls:
+            cluster["certificate-authority-data"] = base64.b64encode(self.tls.authority).decode()
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kubemini", "cluster": cluster}],
+            "users": [{"name": "kubemini-admin", "user": {"token": token} if token else {}}],
+            "contexts": [{"name": "kubemini", "context": {"cluster": "kubemini", "user": "kubemini-admin", "namespace": "default"}}],
+            "current-context": "kubemini",
+            "preferences": {},
+        }
+
+
+def _request(message: object, payload: object, protocol: object, writer: object, task: object) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)  # type: ignore[arg-type]
+
+
+def write_kubeconfig(path: Path, config: dict[str, object]) -> None:
+    """Write a kubeconfig whole or not at all, readable by its owner only. Raise `ConfigError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mkstemp makes it 0600
+        try:
+            with os.fdopen(handle, "w") as file:
+                yaml.safe_dump(config, file, sort_keys=False)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise ConfigError(f"--kubeconfig {path}: cannot be written: {problem.strerror or problem}") from None

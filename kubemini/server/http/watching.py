@@ -1,0 +1,197 @@
+"""Watch streams: newline-delimited events over a chunked response, or one event per WebSocket message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import orjson
+from aiohttp import WSMsgType, web
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import ApiStatus, Expired
+from kubemini.server.http import forms
+from kubemini.server.http.negotiation import Accepted
+from kubemini.server.options import ListOptions
+from kubemini.server.reading import WatchStart
+from kubemini.server.registry import Served
+from kubemini.server.requests import ApiServer
+from kubemini.store import Compacted, Record, WatchEvent
+
+BOOKMARK_SECONDS = 60.0
+BATCH = 500
+"""Commits that one write to a client carries at most."""
+
+_OPEN = {
+    "ADDED": b'{"type":"ADDED","object":',
+    "MODIFIED": b'{"type":"MODIFIED","object":',
+    "DELETED": b'{"type":"DELETED","object":',
+    "BOOKMARK": b'{"type":"BOOKMARK","object":',
+    "ERROR": b'{"type":"ERROR","object":',
+}
+_CLOSE = b"}\n"
+
+
+@dataclass(slots=True)
+class _Encoder:
+    """Encodes events in one form. Plain events share the record's bytes between all watchers."""
+
+    served: Served
+    accept: Accepted
+    include: str
+    now: Callable[[], float]
+    columns_sent: bool = field(default=False)
+
+    def event(self, type_: str, record: Record) -> bytes:
+        """Return one event line."""
+        if not self.accept.as_:
+            return _OPEN[type_] + forms.encode(record, self.served) + _CLOSE
+        return _OPEN[type_] + orjson.dumps(self._shown(self.served.from_storage(record.obj))) + _CLOSE
+
+    def _shown(self, obj: Tree) -> Tree:
+        version = self.accept.version
+        if self.accept.as_ != "Table":
+            return forms.partial(obj, version)
+        meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        body = forms.table_body([obj], self.served, meta, include=self.include, now=self.now(), version=version, with_columns=not self.columns_sent)
+        self.columns_sent = True
+        return body
+
+    def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+        """Return a BOOKMARK line."""
+        obj = forms.bookmark(self.served.kind, self.served.api_version, revision, initial_end=initial_end)
+        if self.accept.as_ == "Table":
+            row = {"cells": [None] * len(forms.table_of(self.served).columns), "object": forms.partial(obj, self.accept.version)}
+            meta = {"resourceVersion": str(revision)}
+            obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self.accept.version}", "metadata": meta, "columnDefinitions": None, "rows": [row]}
+        elif self.accept.as_:
+            obj = forms.partial(obj, self.accept.version)
+        return _OPEN["BOOKMARK"] + orjson.dumps(obj) + _CLOSE
+
+
+def error_line(problem: ApiStatus) -> bytes:
+    """Return an ERROR event."""
+    return _OPEN["ERROR"] + orjson.dumps(problem.to_status()) + _CLOSE
+
+
+async def stream(
+    server: ApiServer,
+    served: Served,
+    namespace: str,
+    options: ListOptions,
+    accept: Accepted,
+    include: str,
+    send: Callable[[list[bytes]], Awaitable[None]],
+    timeout: float,
+) -> None:
+    """Send a watch's events until it times out. `send` takes the lines of one flush. Client errors end it quietly."""
+    encoder = _Encoder(served, accept, include, server.env.now)
+    try:
+        start = server.watch(served, namespace, options)
+    except Expired as gone:
+        await send([error_line(gone)])
+        return
+    try:
+        await _initial(start, encoder, options, send)
+        await _follow(start, encoder, options, send, timeout)
+    except Compacted:
+        oldest = server.store.table(served.kind.storage).log.compacted + 1
+        await send([error_line(Expired(f"too old resource version: {start.cursor.revision} ({oldest})"))])
+    finally:
+        start.cursor.close()
+
+
+async def _initial(start: WatchStart, encoder: _Encoder, options: ListOptions, send: Callable[[list[bytes]], Awaitable[None]]) -> None:
+    records = start.initial
+    for position in range(0, len(records), BATCH):
+        await send([encoder.event("ADDED", record) for record in records[position : position + BATCH]])
+    if start.mark_initial:
+        await send([encoder.bookmark(start.revision, initial_end=True)])
+
+
+async def _follow(start: WatchStart, encoder: _Encoder, options: ListOptions, send: Callable[[list[bytes]], Awaitable[None]], timeout: float) -> None:
+    loop = asyncio.get_running_loop()
+    cursor = start.cursor
+    end = loop.time() + timeout
+    bookmark_at = loop.time() + BOOKMARK_SECONDS if timeout > BOOKMARK_SECONDS else end
+    while True:
+        events = cursor.poll(BATCH)
+        if events:
+            await send([_line(encoder, event) for event in events])
+            continue
+        if cursor.ready:
+            await asyncio.sleep(0)
+            continue
+        now = loop.time()
+        if now >= end:
+            return
+        if options.bookmarks and now >= bookmark_at:
+            await send([encoder.bookmark(cursor.revision)])
+            bookmark_at = now + BOOKMARK_SECONDS
+        pause = min(end, bookmark_at if options.bookmarks and bookmark_at > now else end) - now
+        try:
+            async with asyncio.timeout(pause):
+                await cursor.wait()
+        except TimeoutError:
+            pass
+
+
+def _line(encoder: _Encoder, event: WatchEvent) -> bytes:
+    change = event.change
+    if encoder.accept.as_ or change is None or not encoder.served.stored_as_is:
+        return encoder.event(event.type, event.record)
+    frames = change.frames
+    if frames is None:
+        frames = change.frames = {}
+    line = frames.get(event.type)
+    if line is None:
+        line = frames[event.type] = encoder.event(event.type, event.record)
+    return line
+
+
+async def respond_http(
+    request: web.BaseRequest, server: ApiServer, served: Served, namespace: str, options: ListOptions, accept: Accepted, include: str, timeout: float
+) -> web.StreamResponse:
+    """Answer a watch over a chunked response."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    # The headers must be on the wire before the first event: clients wait for them
+    await response.write(b"")
+
+    async def send(lines: list[bytes]) -> None:
+        await response.write(b"".join(lines))
+
+    try:
+        await stream(server, served, namespace, options, accept, include, send, timeout)
+        await response.write_eof()
+    except (ConnectionError, asyncio.CancelledError):
+        pass
+    return response
+
+
+async def respond_websocket(
+    request: web.BaseRequest, server: ApiServer, served: Served, namespace: str, options: ListOptions, accept: Accepted, include: str, timeout: float
+) -> web.StreamResponse:
+    """Answer a watch over a WebSocket: one event per text message."""
+    socket = web.WebSocketResponse(autoping=True)
+    await socket.prepare(request)
+
+    async def send(lines: list[bytes]) -> None:
+        for line in lines:
+            await socket.send_str(line.rstrip(b"\n").decode())
+
+    following = asyncio.ensure_future(stream(server, served, namespace, options, accept, include, send, timeout))
+
+    async def listen() -> None:
+        async for message in socket:
+            if message.type in (WSMsgType.CLOSE, WSMsgType.ERROR):
+                break
+
+    listening = asyncio.ensure_future(listen())
+    await asyncio.wait({following, listening}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (following, listening):
+        task.cancel()
+    await socket.close()
+    return socket
