@@ -19,21 +19,22 @@ import ast
 import inspect
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types as at
+import orjson
 from pydantic import StringConstraints
 
+from kubemini.api.embedded import REF
 from kubemini.api.meta.markers import ABSENT, BuiltIn, Format, IntOrStringType, ListType, MapType, RequiredInSchema, Rule
 from kubemini.api.meta.model import Model
 from kubemini.api.meta.v1 import ApiObject
+from kubemini.api.owned import GENERATED, generated_name, owned_kinds
 from kubemini.api.trees import Tree
-
-REF = "#/definitions/"
-"""What stands before the name of a built-in type in ``$ref``."""
 
 _SCALARS = {str: "string", int: "integer", bool: "boolean", float: "number"}
 _LENGTHS = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties")}
@@ -174,13 +175,38 @@ def _attribute_docs(model: type[Model]) -> dict[str, str]:
 @cache
 def _class_docs(module: str) -> dict[str, dict[str, str]]:
     """Return class name → attribute → docstring, read from the source of a module."""
-    source = inspect.getsource(inspect.importlib.import_module(module))  # type: ignore[attr-defined]
+    source = inspect.getsource(import_module(module))
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef):
             docs = found.setdefault(node.name, {})
             for statement, after in zip(node.body, node.body[1:], strict=False):
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and isinstance(after, ast.Expr):
-                    text = ast.literal_eval(after.value)
-                    docs[statement.target.id] = inspect.cleandoc(text)
+                    docs[statement.target.id] = inspect.cleandoc(str(ast.literal_eval(after.value)))
     return found
+
+
+# ------------------------------------------------------------------------------------------------- generated data
+
+
+def generated_files() -> Iterator[tuple[Path, bytes]]:
+    """Yield each file of ``api/_generated`` with the content that the models give it."""
+    schemas: dict[str, Tree] = {}
+    for kind in owned_kinds():
+        for version in kind.versions:
+            module, _, name = version.model.partition(":")
+            model: type[ApiObject] = getattr(import_module(module), name)
+            schemas.setdefault(generated_name(kind.group, version.name), {})[kind.kind] = structural_schema(model)
+    for name, by_kind in sorted(schemas.items()):
+        yield GENERATED / name, orjson.dumps(by_kind, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def main() -> None:
+    """Write the files of ``api/_generated`` anew."""
+    GENERATED.mkdir(exist_ok=True)
+    for path, content in generated_files():
+        path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

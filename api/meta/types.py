@@ -6,19 +6,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import InstanceOf, StringConstraints
 
+from kubemini.api.embedded import QUANTITY
 from kubemini.api.meta.markers import BuiltIn, Format, IntOrStringType
-from kubemini.api.trees import Tree
 
 Int32: TypeAlias = Annotated[int, Format("int32")]
 Int64: TypeAlias = Annotated[int, Format("int64")]
 Time: TypeAlias = Annotated[str, Format("date-time")]
 """RFC 3339 text."""
 
-QUANTITY = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
-"""What a quantity looks like, as every CRD states it."""
 Quantity: TypeAlias = Annotated[int | Annotated[str, StringConstraints(pattern=QUANTITY)], IntOrStringType(QUANTITY)]
 """A resource quantity as written: an integer or a text such as ``500m`` or ``2Gi``."""
 IntOrString: TypeAlias = Annotated[int | str, IntOrStringType()]
@@ -53,5 +48,4 @@ __all__ = [
     "Taint",
     "Time",
     "Toleration",
-    "Tree",
 ]
