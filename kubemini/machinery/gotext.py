@@ -1,0 +1,109 @@
+"""How Go prints JSON values in error texts: ``%v`` (``map[a:1 b:[x y]]``), ``%#v``, ``%T``, and the kinds of encoding/json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def json_kind(value: Any) -> str:
+    """Return what encoding/json calls a value: object, array, string, number, bool, null.
+
+    >>> json_kind({}), json_kind(1.5)
+    ('object', 'number')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else "number"
+
+
+def plain(value: Any) -> str:
+    """Return a value as ``%v`` prints it: maps by sorted keys, texts bare.
+
+    >>> plain({"b": [1, "x"], "a": None})
+    'map[a:<nil> b:[1 x]]'
+    """
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(plain, value))}]"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def sharp(value: Any) -> str:
+    """Return a value as ``%#v`` prints it.
+
+    >>> sharp({"a": [1, "x"]})
+    'map[string]interface {}{"a":[]interface {}{1, "x"}}'
+    """
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict):
+        return f"map[string]interface {{}}{{{', '.join(f'{quoted(key)}:{sharp(value[key])}' for key in sorted(value))}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(sharp, value))}}}"
+    return plain(value)
+
+
+def go_type(value: Any) -> str:
+    """Return the Go type of a decoded JSON value, as ``%T`` prints it."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    return "float64" if isinstance(value, float) else "int64"
+
+
+def number(value: float) -> str:
+    """Return a float as ``%v`` prints it: shortest form, an exponent from 1e+21 on and below 1e-04.
+
+    >>> number(1.0), number(0.25), number(1e21)
+    ('1', '0.25', '1e+21')
+    """
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    text = repr(value)
+    if 1e-4 <= abs(value) < 1e21 and "e" in text:
+        return format(value, "f")
+    return text
+
+
+def quoted(text: str) -> str:
+    r"""Return a text as ``%q`` prints it.
+
+    >>> print(quoted('say "x"\n'))
+    "say \"x\"\n"
+    """
+    found: list[str] = []
+    for each in text:
+        if each in '"\\':
+            found.append(f"\\{each}")
+        elif each in _ESCAPES:
+            found.append(_ESCAPES[each])
+        elif each.isprintable():
+            found.append(each)
+        elif ord(each) < 0x80:
+            found.append(f"\\x{ord(each):02x}")
+        else:
+            found.append(f"\\u{ord(each):04x}" if ord(each) < 0x10000 else f"\\U{ord(each):08x}")
+    return f'"{"".join(found)}"'
+
+
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}

@@ -1,0 +1,192 @@
+"""JSON patch (RFC 6902) on immutable trees, with the errors of the PATCH endpoint.
+
+Only the containers on the way to a changed place are copied. What the API server's library (evanphx/json-patch) does
+beyond the RFC is kept: negative indices count from the end, a ``test`` for null holds where nothing is, a missing
+``value`` is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubemini.api.trees import Tree
+from kubemini.machinery.errors import BadRequest, Invalid, TooLarge
+from kubemini.machinery.gotext import json_kind
+from kubemini.machinery.merge import same
+
+MAX_OPERATIONS = 10_000
+
+_ABSENT: Final = object()
+_PATCH_TYPE = "[]handlers.jsonPatchOp"
+
+
+class _Failed(Exception):
+    """An operation does not apply; clients get a text without details."""
+
+
+def json_patch(live: Tree, operations: Any) -> Any:
+    """Return `live` changed by a JSON patch. Raise `BadRequest` for a malformed patch, `TooLarge`, and the generic `Invalid` where it does not apply.
+
+    >>> json_patch({"a": {"b": [1, 2]}}, [{"op": "add", "path": "/a/b/-", "value": 3}, {"op": "remove", "path": "/a/b/0"}])
+    {'a': {'b': [2, 3]}}
+    """
+    check_patch(operations)
+    new: Any = live
+    try:
+        for each in operations:
+            new = _applied(new, each)
+    except _Failed:
+        raise Invalid.generic() from None
+    return new
+
+
+def check_patch(operations: Any) -> None:
+    """Raise `BadRequest` where a body is no list of operations, `TooLarge` where they are too many."""
+    if not isinstance(operations, list):
+        raise BadRequest(f"error decoding patch: json: cannot unmarshal {json_kind(operations)} into Go value of type {_PATCH_TYPE}")
+    for each in operations:
+        if not isinstance(each, dict):
+            raise BadRequest(f"error decoding patch: json: cannot unmarshal {json_kind(each)} into Go value of type {_PATCH_TYPE[2:]}")
+        for name in ("op", "path", "from"):
+            value = each.get(name)
+            if value is not None and not isinstance(value, str):
+                raise BadRequest(
+                    f"error decoding patch: json: cannot unmarshal {json_kind(value)} into Go struct field jsonPatchOp.{name} of type string"
+                )
+    if len(operations) > MAX_OPERATIONS:
+        raise TooLarge(f"Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+
+
+def _applied(doc: Any, operation: Tree) -> Any:
+    kind = operation.get("op")
+    path = operation.get("path")
+    if path is None:
+        raise _Failed("operation missing path field")
+    keys = _pointer(path)
+    if kind == "add":
+        return _add(doc, keys, operation.get("value"))
+    if kind == "remove":
+        return _remove(doc, keys)
+    if kind == "replace":
+        return _replace(doc, keys, operation.get("value"))
+    if kind == "test":
+        _test(doc, keys, operation.get("value"))
+        return doc
+    if kind in {"move", "copy"}:
+        origin = operation.get("from")
+        if origin is None:
+            raise _Failed("operation missing from field")
+        source = _pointer(origin)
+        value = _find(doc, source)
+        if value is _ABSENT:
+            raise _Failed(f"missing from path: {origin}")
+        return _add(_remove(doc, source) if kind == "move" else doc, keys, value)
+    raise _Failed(f"unexpected kind: {kind}")
+
+
+def _pointer(path: str) -> list[str]:
+    """Return the keys of a JSON pointer."""
+    if not path:
+        return []
+    if not path.startswith("/"):
+        raise _Failed(f"missing path: {path}")
+    return [each.replace("~1", "/").replace("~0", "~") for each in path[1:].split("/")]
+
+
+def _find(doc: Any, keys: Sequence[str]) -> Any:
+    """Return the value at a place, `_ABSENT` where a last key is missing. Raise where the way there is."""
+    here = doc
+    for depth, key in enumerate(keys):
+        if isinstance(here, dict):
+            here = here.get(key, _ABSENT)
+        elif isinstance(here, list):
+            here = here[_index(key, len(here))]
+        else:
+            raise _Failed("no container")
+        if here is _ABSENT and depth < len(keys) - 1:
+            raise _Failed("missing path")
+    return here
+
+
+def _index(key: str, size: int) -> int:
+    """Return a list index; negative ones count from the end."""
+    try:
+        index = int(key)
+    except ValueError:
+        raise _Failed(f"no index: {key}") from None
+    if not -size <= index < size or not key.lstrip("+-").isdigit():
+        raise _Failed(f"invalid index: {key}")
+    return index % size
+
+
+def _changed(doc: Any, keys: Sequence[str], change: Any) -> Any:
+    """Return `doc` with the container of the last key replaced by ``change(container, key)``."""
+    head = keys[0]
+    if len(keys) == 1:
+        return change(doc, head)
+    if isinstance(doc, dict):
+        if head not in doc:
+            raise _Failed("missing path")
+        return {**doc, head: _changed(doc[head], keys[1:], change)}
+    if isinstance(doc, list):
+        index = _index(head, len(doc))
+        return [*doc[:index], _changed(doc[index], keys[1:], change), *doc[index + 1 :]]
+    raise _Failed("no container")
+
+
+def _whole(value: Any) -> Any:
+    """Return a value that becomes the whole document."""
+    if not isinstance(value, dict | list):
+        raise _Failed("the document must be an object or array")
+    return value
+
+
+def _add(doc: Any, keys: list[str], value: Any) -> Any:
+    def change(container: Any, key: str) -> Any:
+        if isinstance(container, dict):
+            return {**container, key: value}
+        if not isinstance(container, list):
+            raise _Failed("no container")
+        index = len(container) if key == "-" else _index(key, len(container) + 1)
+        return [*container[:index], value, *container[index:]]
+
+    return _changed(doc, keys, change) if keys else _whole(value)
+
+
+def _remove(doc: Any, keys: list[str]) -> Any:
+    def change(container: Any, key: str) -> Any:
+        if isinstance(container, dict):
+            if key not in container:
+                raise _Failed(f"nonexistent key: {key}")
+            return {name: each for name, each in container.items() if name != key}
+        if not isinstance(container, list):
+            raise _Failed("no container")
+        index = _index(key, len(container))
+        return [*container[:index], *container[index + 1 :]]
+
+    if not keys:
+        raise _Failed("the whole document cannot be removed")
+    return _changed(doc, keys, change)
+
+
+def _replace(doc: Any, keys: list[str], value: Any) -> Any:
+    def change(container: Any, key: str) -> Any:
+        if isinstance(container, dict):
+            if key not in container:
+                raise _Failed(f"missing key: {key}")
+            return {**container, key: value}
+        if not isinstance(container, list):
+            raise _Failed("no container")
+        index = _index(key, len(container))
+        return [*container[:index], value, *container[index + 1 :]]
+
+    return _changed(doc, keys, change) if keys else _whole(value)
+
+
+def _test(doc: Any, keys: list[str], value: Any) -> None:
+    found = _find(doc, keys)
+    if found is _ABSENT:
+        found = None
+    if not same(found, value):
+        raise _Failed("test failed")
