@@ -38,7 +38,9 @@ def interval(part: str, completions: int) -> tuple[int, int]:
     """Return one ``a`` or ``a-b`` as a closed interval; raise `MalformedIndexes`."""
     limits = part.split("-")
     if len(limits) > 2:
-        raise MalformedIndexes(f"the fragment {shown(part)} violates the requirement that an index interval can have at most two parts separated by '-'")
+        raise MalformedIndexes(
+            f"the fragment {shown(part)} violates the requirement that an index interval can have at most two parts separated by '-'"
+        )
     low = _index(limits[0], completions)
     if len(limits) == 1:
         return low, low

@@ -8,7 +8,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery.errors import invalid, not_supported, required, too_long
 from kubemini.machinery.names import domain_prefixed_path
 from kubemini.server.kinds.core.formats import Errors
-from kubemini.server.kinds.core.pod_template import validate_pod_template
+from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
 from kubemini.server.kinds.workloads.pod_failure_policy import validate_pod_failure_policy
 from kubemini.server.kinds.workloads.rules import counts
 from kubemini.server.kinds.workloads.success_policy import validate_success_policy
@@ -22,7 +22,15 @@ MAX_MANAGED_BY: Final = 63
 MAX_INT32: Final = 2_147_483_647
 REPLACEMENT_POLICIES: Final = ("Failed", "TerminatingOrFailed")
 
-_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes")
+_COUNTS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
 
 
 def validate_job_spec(spec: Tree, path: str) -> Errors:

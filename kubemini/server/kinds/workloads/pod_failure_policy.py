@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 from kubemini.api.trees import Tree
@@ -97,7 +98,7 @@ def _exit_codes(requirement: Tree, path: str, containers: set[Any]) -> Errors:
         if value in seen:
             yield duplicate(f"{path}.values[{index}]", value)
         seen.add(value)
-    if any(left > right for left, right in zip(values, values[1:], strict=False)):
+    if any(left > right for left, right in pairwise(values)):
         yield invalid(f"{path}.values", values, "must be ordered")
 
 

@@ -12,9 +12,8 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import invalid, required
-from kubemini.machinery.selectors import compile_label_selector
-from kubemini.server.kinds.core import formats
-from kubemini.server.kinds.core.formats import IMMUTABLE, NOT_NEGATIVE, Errors
+from kubemini.machinery.labels import from_label_selector, validate_label_selector
+from kubemini.server.kinds.core.formats import IMMUTABLE, NOT_NEGATIVE, Errors, at_least_zero, wrong
 
 SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 NOT_MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
@@ -56,20 +55,23 @@ def immutable_fields(new: Tree, old: Tree, fields: Iterable[str], path: str) -> 
 def counts(tree: Tree, fields: Iterable[str], path: str) -> Errors:
     """Refuse negative numbers in some fields of an object."""
     for field in fields:
-        yield from formats.at_least_zero(tree.get(field), f"{path}.{field}")
+        yield from at_least_zero(tree.get(field), f"{path}.{field}")
 
 
-def not_more_than(status: Tree, fields: Iterable[str], limit_field: str, text: str) -> Errors:
+# ------------------------------------------------------------------------------------------------ statuses
+
+
+def not_more_than(status: Tree, fields: Iterable[str], limit: str, text: str) -> Errors:
     """Refuse status counts above another count of the same status."""
-    limit = status.get(limit_field) or 0
+    most = status.get(limit) or 0
     for field in fields:
         value = status.get(field) or 0
-        if value > limit:
+        if value > most:
             yield invalid(f"status.{field}", value, text)
 
 
 def collision_count(new: Tree, old: Tree) -> Errors:
-    """Refuse a collision count that went down."""
+    """Refuse a status whose collision count went down."""
     before, after = old.get("collisionCount"), new.get("collisionCount")
     if before is not None and (after is None or after < before):
         yield invalid("status.collisionCount", after or 0, "cannot be decremented")
@@ -79,9 +81,9 @@ def collision_count(new: Tree, old: Tree) -> Errors:
 
 
 def int_or_percent(value: int | str, path: str) -> Errors:
-    """Check a count that may be written as a percentage; both must not be negative."""
+    """Check a count that may be written as a percentage; neither may be negative."""
     if isinstance(value, str):
-        yield from formats.wrong(names.percent, value, path)
+        yield from wrong(names.percent, value, path)
     elif value < 0:
         yield invalid(path, value, NOT_NEGATIVE)
 
@@ -93,14 +95,15 @@ def at_most_all(value: int | str, path: str) -> Errors:
 
 
 def bare_number(value: int | str | None) -> int:
-    """Return the number of a count or percentage, without its sign; 0 for what is neither."""
+    """Return the number of a count or of a percentage without its sign; 0 for a text that is neither.
+
+    >>> bare_number("25%"), bare_number(3), bare_number("x")
+    (25, 3, 0)
+    """
     if isinstance(value, str):
-        return int(value[:-1]) if names.percent(value) is None else _go_atoi(value)
+        digits = value.removesuffix("%")
+        return int(digits) if digits.isascii() and digits.isdigit() else 0
     return value or 0
-
-
-def _go_atoi(text: str) -> int:
-    return int(text) if text.lstrip("+-").isascii() and text.lstrip("+-").isdecimal() and len(text) - len(text.lstrip("+-")) < 2 else 0
 
 
 # ------------------------------------------------------------------------------------------------ selector and template
@@ -112,41 +115,37 @@ def is_empty_selector(selector: Tree) -> bool:
 
 
 def template_labels(template: Tree) -> Tree:
-    """Return the labels of a pod template."""
+    """Return the labels of a pod template; none is empty."""
     labels: Tree = (template.get("metadata") or {}).get("labels") or {}
     return labels
 
 
-def selector_matches(selector: Tree | None, labels: Tree) -> bool | None:
-    """Tell whether a LabelSelector object selects some labels; nothing is selected without one. None for one that cannot be read."""
-    if selector is None:
-        return False
-    try:
-        return compile_label_selector(selector).matches(labels)
-    except ValueError:
-        return None
-
-
 def mismatch(selector: Tree | None, template: Tree, path: str) -> Errors:
-    """Refuse a template whose labels its own controller's selector would not select; `path` is the template's."""
+    """Refuse a template whose labels its own controller's selector would not select; `path` is the template's.
+
+    A selector that cannot be read is reported elsewhere.
+    """
     labels = template_labels(template)
-    if selector_matches(selector, labels) is False:
+    try:
+        matches = from_label_selector(selector).matches(labels)
+    except ValueError:
+        return
+    if not matches:
         yield invalid(f"{path}.metadata.labels", labels or None, SELECTOR_MISMATCH)
 
 
-def required_selector(spec: Tree, path: str, owner: str) -> Errors:
-    """Check the selector of a kind that must have a non-empty one; `owner` is how upstream's text names the kind."""
-    selector: Tree | None = spec.get("selector")
+def required_selector(selector: Tree | None, path: str, owner: str) -> Errors:
+    """Check the selector of a kind that must have a non-empty one; `owner` is the kind as upstream's text names it."""
     if selector is None:
         yield required(path)
         return
-    yield from formats.label_selector(selector, path)
+    yield from validate_label_selector(selector, path)
     if is_empty_selector(selector):
         yield invalid(path, selector, f"empty selector is invalid for {owner}")
 
 
 def name_advice(obj: Tree) -> Iterator[str]:
-    """Yield the warning for a name that makes pod names which are no DNS labels."""
+    """Yield the warning for a name from which pod names follow that are no DNS labels."""
     problem = names.dns1123_label(obj["metadata"].get("name") or "")
     if problem:
         yield f"{DNS_LABEL_ADVICE}[{' '.join(names.faults(problem))}]"
