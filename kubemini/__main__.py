@@ -1,0 +1,5 @@
+"""``python -m kubemini``."""
+
+from kubemini.cli import main
+
+main()

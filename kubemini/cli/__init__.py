@@ -1,0 +1,17 @@
+"""The commands: serve, demo, bench, version."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; wrong use ends with a clear message and status 2."""
+    from kubemini.cli.commands import app
+    from kubemini.machinery.errors import ConfigError
+
+    try:
+        app()
+    except ConfigError as problem:
+        print(f"kubemini: error: {problem}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)

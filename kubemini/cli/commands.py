@@ -1,0 +1,87 @@
+"""The command line's shape; each command's work is in the module of its name, imported when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import kubemini
+
+app = typer.Typer(
+    name="kubemini",
+    help="A whole Kubernetes control plane for multi-host ML, in one Python process, without a cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 6443,
+    fleet: Annotated[str, typer.Option(help="Nodes to start with: a preset, a YAML file, or none.")] = "none",
+    kubeconfig: Annotated[Path | None, typer.Option(help="Where to write the kubeconfig (mode 0600). Default: ./kubemini.kubeconfig.")] = None,
+    pods: Annotated[str, typer.Option(help="What pods do unless annotated: forever, or programs (run and exit as their container commands suggest).")] = "forever",
+    seed: Annotated[int | None, typer.Option(help="Seed of names, ids and chance; drawn when not given.")] = None,
+    controllers: Annotated[str, typer.Option(help="Controllers to run: names separated by commas, '*' for all, '-NAME' to leave one out.")] = "*",
+    kubernetes_version: Annotated[str, typer.Option(help="Kubernetes version to emulate.")] = "1.36",
+    feature_gates: Annotated[str, typer.Option(help="Feature gates: NAME=true,NAME=false (Kubernetes, JobSet, LWS and Kueue alike).")] = "",
+    kueue_config: Annotated[Path | None, typer.Option(help="Kueue's Configuration as YAML.")] = None,
+    tls: Annotated[bool, typer.Option(help="Serve HTTPS with a fresh certificate and a token.")] = True,
+    dns: Annotated[int | None, typer.Option(help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+) -> None:
+    """Serve a fake cluster over Kubernetes' REST API until interrupted."""
+    from kubemini.cli.serve import ServeOptions, run
+
+    run(
+        ServeOptions(
+            host=host,
+            port=port,
+            fleet=fleet,
+            kubeconfig=kubeconfig or Path("kubemini.kubeconfig"),
+            pods=pods,
+            seed=seed,
+            controllers=controllers,
+            kubernetes_version=kubernetes_version,
+            feature_gates=feature_gates,
+            kueue_config=kueue_config,
+            tls=tls,
+            dns=dns,
+            log_level=log_level,
+        )
+    )
+
+
+@app.command()
+def demo(
+    plain: Annotated[bool, typer.Option(help="Print lines instead of a live display.")] = False,
+    speed: Annotated[float, typer.Option(help="How fast the story plays: virtual seconds per second; 0 = as fast as possible.", min=0)] = 8.0,
+    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 1,
+) -> None:
+    """Play a distributed training run from queue to success, with a killed worker, under virtual time."""
+    from kubemini.cli.demo import run
+
+    run(plain=plain, speed=speed, seed=seed)
+
+
+@app.command()
+def bench(
+    only: Annotated[str, typer.Option(help="A regular expression on the scenario's name.")] = "",
+    save: Annotated[Path | None, typer.Option(help="Write the results as JSON here.")] = None,
+    compare: Annotated[Path | None, typer.Option(help="Compare with results saved before.")] = None,
+    scale: Annotated[float, typer.Option(help="Multiply every scenario's size.", min=0.001)] = 1.0,
+) -> None:
+    """Measure the store, the request path and the control loops."""
+    from kubemini.cli.bench import run
+
+    run(only=only, save=save, compare=compare, scale=scale)
+
+
+@app.command()
+def version() -> None:
+    """Print kubemini's version."""
+    typer.echo(f"kubemini {kubemini.__version__}")

@@ -1,0 +1,112 @@
+"""``kubemini serve``: a cluster behind HTTP until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import secrets
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubemini.machinery.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What the command line said."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    fleet: str = "none"
+    kubeconfig: Path = Path("kubemini.kubeconfig")
+    pods: str = "forever"
+    seed: int | None = None
+    controllers: str = "*"
+    kubernetes_version: str = "1.36"
+    feature_gates: str = ""
+    kueue_config: Path | None = None
+    tls: bool = True
+    dns: int | None = None
+    log_level: str = "warning"
+
+
+def run(options: ServeOptions) -> None:
+    """Serve until interrupted. Raise `ConfigError` for anything that cannot be had."""
+    levels = logging.getLevelNamesMapping()
+    if options.log_level.upper() not in levels:
+        raise ConfigError(f"--log-level {options.log_level}: choose debug, info, warning or error")
+    logging.basicConfig(level=levels[options.log_level.upper()], format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    # Trees are acyclic and long-lived: full collections only cost time
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(options))
+    else:
+        uvloop.run(_serve(options))
+
+
+async def _serve(options: ServeOptions) -> None:
+    from kubemini.server.http.serving import LOOPBACK, write_kubeconfig
+    from kubemini.serving import ServedCluster
+
+    if options.host not in LOOPBACK and not options.tls:
+        raise ConfigError(f"--host {options.host} without --tls would serve an open cluster to the network; keep --tls, or listen on 127.0.0.1")
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    cluster = ServedCluster(
+        host=options.host,
+        port=options.port,
+        tls=options.tls,
+        token=secrets.token_urlsafe(24) if options.tls else "",
+        dns=options.dns,
+        fleet=options.fleet,
+        controllers=options.controllers,
+        pods=options.pods,
+        seed=options.seed,
+        feature_gates=_gates(options.feature_gates),
+        kueue=_kueue(options.kueue_config),
+        kubernetes_version=options.kubernetes_version,
+    )
+    try:
+        await cluster.start()
+        write_kubeconfig(options.kubeconfig, cluster.kubeconfig())
+        _say(f"serving Kubernetes {options.kubernetes_version} on {cluster.listener.url}")
+        _say(f"  export KUBECONFIG={options.kubeconfig.absolute()}")
+        gc.freeze()
+        await stopped.wait()
+    finally:
+        await cluster.stop()
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+def _gates(text: str) -> Any:
+    from kubemini.runtime.gates import FeatureGates
+
+    try:
+        return FeatureGates.parse(text)
+    except ValueError as problem:
+        raise ConfigError(str(problem)) from None
+
+
+def _kueue(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    import yaml
+
+    try:
+        tree = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as problem:
+        raise ConfigError(f"--kueue-config {path}: {problem}") from None
+    if not isinstance(tree, dict) or tree.get("kind") != "Configuration":
+        raise ConfigError(f"--kueue-config {path}: must be one object of kind Configuration (config.kueue.x-k8s.io)")
+    return tree
