@@ -36,6 +36,20 @@ OPAQUE: Final = frozenset({"RawExtension", "FieldsV1", "JSON", "JSONSchemaPropsO
 STRINGS: Final = "strings"
 """The element type of a map of lists of strings (``ExtraValue``)."""
 
+_GO_LEAVES: Final = {
+    **{name: name for name in ("string", "bool", "int32", "int64")},
+    "double": "float64",
+    "bytes": "[]uint8",
+    STRINGS: "[]string",
+    "Quantity": "resource.Quantity",
+    "Time": "v1.Time",
+    "MicroTime": "v1.MicroTime",
+    "IntOrString": "intstr.IntOrString",
+    "RawExtension": "runtime.RawExtension",
+    "FieldsV1": "v1.FieldsV1",
+    **{name: f"v1.{name}" for name in ("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")},
+}
+
 LEAVES: Final = SCALARS | OPAQUE | {STRINGS}
 """All element types that have no `TypeInfo`."""
 
@@ -65,7 +79,7 @@ class FieldInfo:
     required: bool = False
     """Whether OpenAPI lists the field as required."""
     req: bool = False
-    """Whether Go always serialises it, even when zero (a JSON tag without omitempty)."""
+    """Whether Go always serialises it, even when zero (no ``omitempty``, or a struct that is no pointer)."""
     pointer: bool = False
     """Whether nil differs from the zero value, so that a zero value is kept."""
     patch_strategy: str = ""
@@ -86,13 +100,22 @@ class FieldInfo:
     """The values that OpenAPI lists."""
     numbers: tuple[int, ...] = ()
     """The protobuf field numbers from the type down to this field; several where Go inlines a struct, none where unknown."""
-    go_struct: str = ""
-    """The name of the Go struct that declares the field where Go inlines it, else ""."""
+    go_name: str = ""
+    """The Go name of an element type that is a named string or number (``v1.RestartPolicy``), "" for a plain one."""
 
     @property
     def is_leaf(self) -> bool:
         """Whether the element type has no declared fields."""
         return self.type in LEAVES
+
+    @property
+    def go_type(self) -> str:
+        """The Go type as decoding errors print it: ``int64``, ``[]v1.Container``, ``map[string]string``."""
+        element = self.go_name or _GO_LEAVES.get(self.type)
+        if element is None:
+            version, _, kind = self.type.rpartition("/")[2].partition(".")
+            element = f"{version}.{kind}"
+        return {"one": element, "list": f"[]{element}", "map": f"map[string]{element}"}[self.cardinality]
 
     @property
     def number(self) -> int:
@@ -119,6 +142,8 @@ class TypeInfo:
     """Whether server-side apply owns and replaces the whole object (``x-kubernetes-map-type: atomic``)."""
     kinds: tuple[GroupVersionKind, ...] = ()
     """The kinds that have this type; none for parts of kinds."""
+    unions: tuple[Mapping[str, Any], ...] = ()
+    """``x-kubernetes-unions`` as published."""
 
     @property
     def go_name(self) -> str:

@@ -1,0 +1,396 @@
+"""Boil the definitions of Kubernetes down to the files of ``data/``; run as ``python -m kubemini.api.schemas.boil``.
+
+Two sources are merged. The package ``kubernetes-validate`` (needed for this alone) brings the published OpenAPI definitions of every
+Kubernetes version: fields, types, list types, merge keys, enums. A table of tab-separated values (``--fields``) adds what OpenAPI does
+not say, one row per Go struct field: protobuf numbers, pointers, ``omitempty``, defaults. Where the table lacks a type, another version of
+the same group lends its facts, except numbers; where that fails too, the shape of the field decides (`guess`).
+
+The output is text, one line per field, so that a new Kubernetes version is a reviewable diff::
+
+    Container
+      args []string #4 list=atomic
+      env []EnvVar #7 list=map:name patch=merge:name
+      resizePolicy []ContainerResizePolicy #23 list=atomic @32-
+
+Words of a line: the shape and element type (unqualified names live in the same file), ``#`` the protobuf numbers down to the field
+(several where Go inlines structs), ``ptr`` a pointer, ``req`` always serialised, ``required`` as OpenAPI says, the merge rules,
+``@`` the minor versions that have it in this form (all that have the type where it is missing), and last ``default`` in JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+DATA = Path(__file__).parent / "data"
+FIRST, LAST = 31, 37
+
+LEAVES = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "Quantity",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "Time",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "MicroTime",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "FieldsV1",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "RawExtension",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "IntOrString",
+    **{
+        f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{name}": name
+        for name in ("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")
+    },
+}
+SKIPPED = {"io.k8s.apimachinery.pkg.version.Info", "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"}
+FORMATS = {"int32": "int32", "int64": "int64", "double": "double", "byte": "bytes"}
+BARE = {"string": "string", "boolean": "bool", "integer": "int64", "number": "double"}
+
+UNPUBLISHED_KINDS = {
+    "admission/v1.AdmissionReview": ("admission.k8s.io", "v1"),
+    "apiextensions/v1.ConversionReview": ("apiextensions.k8s.io", "v1"),
+    **{
+        f"meta/v1.{kind}": ("meta.k8s.io", "v1")
+        for kind in ("CreateOptions", "GetOptions", "ListOptions", "PartialObjectMetadata", "PartialObjectMetadataList", "PatchOptions", "Table", "UpdateOptions")
+    },
+}
+"""Kinds that OpenAPI does not list, though bodies and query options have them."""
+
+ADDED_ROWS = """\
+apiregistration/v1.APIService	metadata	one	meta/v1.ObjectMeta	1	bytes			
+apiregistration/v1.APIService	spec	one	apiregistration/v1.APIServiceSpec	2	bytes			
+apiregistration/v1.APIService	status	one	apiregistration/v1.APIServiceStatus	3	bytes			
+apiregistration/v1.APIServiceCondition	type	one	string	1	bytes	req		
+apiregistration/v1.APIServiceCondition	status	one	string	2	bytes	req		
+apiregistration/v1.APIServiceCondition	lastTransitionTime	one	Time	3	bytes			
+apiregistration/v1.APIServiceCondition	reason	one	string	4	bytes			
+apiregistration/v1.APIServiceCondition	message	one	string	5	bytes			
+apiregistration/v1.APIServiceList	metadata	one	meta/v1.ListMeta	1	bytes			
+apiregistration/v1.APIServiceList	items	list	apiregistration/v1.APIService	2	bytes	req		
+apiregistration/v1.APIServiceSpec	service	one	apiregistration/v1.ServiceReference	1	bytes	ptr		
+apiregistration/v1.APIServiceSpec	group	one	string	2	bytes			
+apiregistration/v1.APIServiceSpec	version	one	string	3	bytes			
+apiregistration/v1.APIServiceSpec	insecureSkipTLSVerify	one	bool	4	varint			
+apiregistration/v1.APIServiceSpec	caBundle	one	bytes	5	bytes			
+apiregistration/v1.APIServiceSpec	groupPriorityMinimum	one	int32	7	varint	req		
+apiregistration/v1.APIServiceSpec	versionPriority	one	int32	8	varint	req		
+apiregistration/v1.APIServiceStatus	conditions	list	apiregistration/v1.APIServiceCondition	1	bytes			
+apiregistration/v1.ServiceReference	namespace	one	string	1	bytes			
+apiregistration/v1.ServiceReference	name	one	string	2	bytes			
+apiregistration/v1.ServiceReference	port	one	int32	3	varint	ptr		
+meta/v1.GroupVersionKind\tgroup\tone\tstring\t1\tbytes\treq\t\t
+meta/v1.GroupVersionKind\tversion\tone\tstring\t2\tbytes\treq\t\t
+meta/v1.GroupVersionKind\tkind\tone\tstring\t3\tbytes\treq\t\t
+meta/v1.GroupVersionResource\tgroup\tone\tstring\t1\tbytes\treq\t\t
+meta/v1.GroupVersionResource\tversion\tone\tstring\t2\tbytes\treq\t\t
+meta/v1.GroupVersionResource\tresource\tone\tstring\t3\tbytes\treq\t\t
+"""
+SPELLED = {
+    "GroupVersionKind": "meta/v1.GroupVersionKind",
+    "GroupVersionResource": "meta/v1.GroupVersionResource",
+    "CustomResourceSubresourceStatus": "apiextensions/v1.CustomResourceSubresourceStatus",
+    "list of string": "strings",
+    **{f"apiextensions/v1.{name}": name for name in ("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray")},
+}
+"""How the table and the files spell the same element type."""
+NOT_INLINED = {("storage/v1.VolumeAttachmentSource", "core/v1.PersistentVolumeSpec"): "inlineVolumeSpec"}
+"""Rows that the table calls inlined because the JSON name begins with that word."""
+
+OMITTED_ZERO = {("meta/v1.ObjectMeta", "creationTimestamp"): 34}
+"""Structs and times that Go leaves out when zero (``omitzero``), and since which minor version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row of the table."""
+
+    shape: str
+    type: str
+    numbers: tuple[int, ...]
+    flag: str
+    strategy: str
+    merging: str
+    default: str
+
+    @property
+    def spelled(self) -> str:
+        """The shape and type as a line has them."""
+        return f"{self.shape}{self.type}"
+
+
+Facts = dict[str, dict[str, Fact]]
+
+
+# ----------------------------------------------------------------------------------------------- the table
+
+
+def read_facts(text: str) -> Facts:
+    """Return the facts by type and JSON name, inlined structs flattened."""
+    own: Facts = {}
+    inlined: dict[str, list[tuple[str, int]]] = {}
+    for line in (text + ADDED_ROWS).splitlines():
+        if not line or line.startswith("#"):
+            continue
+        owner, name, cardinality, kind, number, _wire, flag, strategy, merging = line.split("\t")
+        name = NOT_INLINED.get((owner, kind), name)
+        if name == "(inline)":
+            inlined.setdefault(owner, []).append((kind, int(number)))
+            own.setdefault(owner, {})
+            continue
+        merging, _, default = merging.partition(" default=")
+        shape = {"one": "", "list": "[]", "map": "map[]"}[cardinality]
+        numbers = (int(number),) if number else ()
+        own.setdefault(owner, {})[name] = Fact(shape, SPELLED.get(kind, kind), numbers, flag, strategy, merging.strip(), default)
+
+    def flat(owner: str) -> dict[str, Fact]:
+        fields = dict(own[owner])
+        for kind, number in inlined.get(owner, ()):
+            for name, fact in flat(kind).items():
+                fields.setdefault(name, Fact(fact.shape, fact.type, (number, *fact.numbers), fact.flag, fact.strategy, fact.merging, fact.default))
+        return fields
+
+    return {owner: flat(owner) for owner in own}
+
+
+def fact_of(facts: Facts, owner: str, name: str) -> Fact | None:
+    """Return what is known of a field: its own row, or that of another version of the group, without numbers."""
+    if owner in facts:
+        return facts[owner].get(name)
+    version, _, kind = owner.rpartition(".")
+    group = version.partition("/")[0]
+    for other in sorted(facts, reverse=True):
+        if other.startswith(f"{group}/") and other.endswith(f".{kind}") and name in facts[other]:
+            fact = facts[other][name]
+            kind_here = fact.type.replace(f"{other.rpartition('.')[0]}.", f"{version}.")
+            return Fact(fact.shape, kind_here, (), fact.flag, fact.strategy, fact.merging, fact.default)
+    return None
+
+
+def guess(name: str, spelled: str, required: bool) -> str:
+    """Return ``req``, ``ptr`` or "" for a field that the table does not know."""
+    if required:
+        return "req"
+    if spelled.startswith(("[]", "map[]")):
+        return ""
+    return "" if name in {"metadata", "spec", "status", "apiVersion", "kind"} else "ptr"
+
+
+# ----------------------------------------------------------------------------------------------- the definitions
+
+
+def short_name(definition: str) -> str:
+    """Return ``core/v1.Pod`` for ``io.k8s.api.core.v1.Pod``; leaves keep their bare name.
+
+    >>> short_name("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+    'meta/v1.ObjectMeta'
+    """
+    if definition in LEAVES:
+        return LEAVES[definition]
+    group, version, kind = definition.split(".")[-3:]
+    return f"{group}/{version}.{kind}"
+
+
+def element(schema: Mapping[str, Any]) -> str:
+    """Return the type of a schema that is neither a list nor a map, or one of those inside a map."""
+    if "$ref" in schema:
+        return short_name(schema["$ref"].removeprefix("#/$defs/"))
+    named = schema.get("type")
+    kind = next(each for each in named if each != "null") if isinstance(named, list) else named
+    if kind == "array":
+        return "strings"
+    return FORMATS.get(schema.get("format", ""), BARE.get(str(kind), "RawExtension"))
+
+
+def spell(schema: Mapping[str, Any]) -> str:
+    """Return the shape and type of a field: ``[]core/v1.Container``."""
+    if "items" in schema:
+        return f"[]{element(schema['items'])}"
+    if "additionalProperties" in schema:
+        return f"map[]{element(schema['additionalProperties'])}"
+    return element(schema)
+
+
+def merge_words(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how lists, maps and objects of a field merge."""
+    kind = schema.get("x-kubernetes-list-type")
+    if kind == "map":
+        yield f"list=map:{','.join(schema['x-kubernetes-list-map-keys'])}"
+    elif kind:
+        yield f"list={kind}"
+    if "x-kubernetes-map-type" in schema:
+        yield f"map={schema['x-kubernetes-map-type']}"
+    if "x-kubernetes-patch-strategy" in schema:
+        key = schema.get("x-kubernetes-patch-merge-key")
+        yield f"patch={schema['x-kubernetes-patch-strategy']}{f':{key}' if key else ''}"
+
+
+def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, minor: int) -> Iterator[str]:
+    """Yield the field lines of one type in one version."""
+    required = set(definition.get("required", ()))
+    for name, schema in definition.get("properties", {}).items():
+        spelled, fact = spell(schema), fact_of(facts, owner, name)
+        words = [name, local(spelled, owner)]
+        flag = guess(name, spelled, name in required)
+        if fact is not None:
+            if fact.spelled != spelled and fact.numbers:
+                print(f"note: {owner}.{name} is {spelled} in 1.{minor}, {fact.spelled} in the table", file=sys.stderr)
+            flag = fact.flag
+            words += [f"#{'.'.join(map(str, fact.numbers))}"] if fact.numbers and fact.spelled == spelled else []
+        if flag != "ptr" and serialised_when_zero(owner, name, spelled, minor):
+            flag = "req"
+        words += [flag] if flag else []
+        words += ["required"] if name in required else []
+        words += merge_words(schema)
+        words += [f"default={fact.default}"] if fact is not None and fact.default else []
+        yield " ".join(words)
+
+
+def serialised_when_zero(owner: str, name: str, spelled: str, minor: int) -> bool:
+    """Tell whether Go serialises a field that is no pointer whatever ``omitempty`` says: structs and times."""
+    if minor >= OMITTED_ZERO.get((owner, name), LAST + 1):
+        return False
+    return spelled in {"Time", "MicroTime"} or ("." in spelled and not spelled.startswith(("[]", "map[]")))
+
+
+def table_lines(owner: str, facts: Facts) -> Iterator[str]:
+    """Yield the field lines of a type that only the table knows."""
+    for name, fact in sorted(facts[owner].items()):
+        words = [name, local(fact.spelled, owner)]
+        words += [f"#{'.'.join(map(str, fact.numbers))}"] if fact.numbers else []
+        flag = "req" if fact.flag != "ptr" and serialised_when_zero(owner, name, fact.spelled, LAST) else fact.flag
+        words += [flag] if flag else []
+        yield " ".join(words)
+
+
+def local(spelled: str, owner: str) -> str:
+    """Return a spelled type with the group and version dropped where they are the owner's."""
+    version = owner.rpartition(".")[0]
+    return spelled.replace(f"{version}.", "")
+
+
+def kind_lines(definition: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the kinds that a definition serves."""
+    for kind in definition.get("x-kubernetes-group-version-kind", ()):
+        yield f"= {kind['version']} {kind['kind']} {kind['group']}".rstrip()
+
+
+def union_lines(definition: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the declared unions, in JSON as published."""
+    for union in definition.get("x-kubernetes-unions", ()):
+        yield f"| {orjson.dumps(union, option=orjson.OPT_SORT_KEYS).decode()}"
+
+
+# ----------------------------------------------------------------------------------------------- putting together
+
+Lines = dict[str, dict[str, list[int]]]
+"""By type: its lines, and the minor versions that have each."""
+
+
+def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts) -> Lines:
+    """Return every line of every type with its versions."""
+    found: Lines = {}
+    for minor, named in sorted(definitions.items()):
+        for definition, schema in named.items():
+            if definition in LEAVES or definition in SKIPPED:
+                continue
+            owner = short_name(definition)
+            lines = found.setdefault(owner, {})
+            head = f"! {owner.rpartition('.')[2]}{' atomic' if schema.get('x-kubernetes-map-type') == 'atomic' else ''}"
+            for line in (head, *kind_lines(schema), *union_lines(schema), *published_lines(owner, schema, facts, minor)):
+                lines.setdefault(line, []).append(minor)
+    inner = {kind for owner in facts for kind in embedded(owner, facts)}
+    for owner in facts:
+        if owner not in found and owner not in inner:
+            group, version = UNPUBLISHED_KINDS.get(owner, ("", ""))
+            kinds = [f"= {version} {owner.rpartition('.')[2]} {group}"] if version else []
+            typed = ["apiVersion string", "kind string"] if version else []
+            found[owner] = {line: list(definitions) for line in (f"! {owner.rpartition('.')[2]}", *kinds, *typed, *table_lines(owner, facts))}
+    return found
+
+
+def embedded(owner: str, facts: Facts) -> Iterator[str]:
+    """Yield the Go structs that exist only inlined or as the base of every kind."""
+    if owner in {"core/v1.VolumeSource", "core/v1.PersistentVolumeSource", "core/v1.ProbeHandler", "core/v1.EphemeralContainerCommon", "meta/v1.TypeMeta"}:
+        yield owner
+    if owner in {"networking/v1.IngressRuleValue", "resource/v1.DeviceConfiguration", "admissionregistration/v1.Rule"}:
+        yield owner
+
+
+def ranged(minors: list[int], every: list[int]) -> Iterator[str]:
+    """Yield the version words of a line: one for each unbroken run, "" where it is in all."""
+    runs: list[list[int]] = []
+    for minor in minors:
+        if runs and minor == runs[-1][1] + 1:
+            runs[-1][1] = minor
+        else:
+            runs.append([minor, minor])
+    for first, last in runs:
+        start, end = "" if first == every[0] else str(first), "" if last == every[-1] else str(last)
+        yield "" if not start and not end else f" @{start}" if start == end else f" @{start}-{end}"
+
+
+def versioned(line: str, word: str) -> str:
+    """Return a line with its version word, which goes before a default."""
+    head, default, tail = line.partition(" default=")
+    return f"{head}{word}{default}{tail}"
+
+
+def render(owner: str, lines: Mapping[str, list[int]], every: list[int]) -> str:
+    """Return the block of one type."""
+
+    def rank(line: str) -> tuple[int, str, int]:
+        order = "!=|".find(line[0])
+        order = order if order >= 0 else 3
+        return order, line.partition(" ")[0] if order == 3 else line, lines[line][0]
+
+    out: list[str] = []
+    having = sorted({minor for minors in lines.values() for minor in minors})
+    for line in sorted(lines, key=rank):
+        if line.startswith("! "):
+            out += [f"{line[2:]}{word}" for word in ranged(lines[line], every)]
+        else:
+            out += [versioned(f"  {line}", word) for word in ranged(lines[line], having)]
+    return "\n".join(out)
+
+
+def write(found: Lines, every: list[int], folder: Path) -> Iterable[Path]:
+    """Write one file per group and version; files of vanished ones are removed."""
+    folder.mkdir(exist_ok=True)
+    blocks: dict[str, list[str]] = {}
+    for owner in sorted(found):
+        blocks.setdefault(owner.rpartition(".")[0].replace("/", "-"), []).append(render(owner, found[owner], every))
+    for old in folder.glob("*.txt"):
+        if old.stem not in blocks:
+            old.unlink()
+    for stem, each in blocks.items():
+        path = folder / f"{stem}.txt"
+        path.write_text("\n\n".join(each) + "\n", encoding="utf-8")
+        yield path
+
+
+def read_definitions(minor: int) -> Mapping[str, Any]:
+    """Return the published definitions of one Kubernetes version."""
+    path = f"kubernetes_validate/kubernetes-json-schema/v1.{minor}.0-local/_definitions.json"
+    found = distribution("kubernetes-validate").locate_file(path)
+    document: dict[str, Any] = orjson.loads(Path(str(found)).read_bytes())
+    definitions: dict[str, Any] = document["$defs"]
+    return definitions
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Boil Kubernetes' definitions down to the committed schema data.")
+    parser.add_argument("--fields", type=Path, required=True, help="the table of Go struct fields (tab-separated values)")
+    parser.add_argument("--first", type=int, default=FIRST, help="the oldest minor version")
+    parser.add_argument("--last", type=int, default=LAST, help="the newest minor version")
+    options = parser.parse_args()
+    every = list(range(options.first, options.last + 1))
+    found = collect({minor: read_definitions(minor) for minor in every}, read_facts(options.fields.read_text(encoding="utf-8")))
+    written = list(write(found, every, DATA))
+    print(f"{len(written)} files, {len(found)} types, {sum(path.stat().st_size for path in written)} bytes")
+
+
+if __name__ == "__main__":
+    main()
