@@ -9,9 +9,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kubemini.machinery import names
-from kubemini.machinery.errors import FieldError, invalid, not_supported, required
+from kubemini.machinery.errors import FieldError, invalid, not_supported, required, shown
 
 Errors = Iterator[FieldError]
 Rule = Callable[[str], str | None]
@@ -140,3 +141,29 @@ def local_path(value: str, path: str) -> Errors:
     yield from descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
+
+
+# ------------------------------------------------------------------------------------------------------ comparing
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two values mean the same: absent and empty are equal, as upstream's semantic comparison has it."""
+    if one is other or one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(same(one.get(key), other.get(key)) for key in {**one, **other})
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return not one and not other and not (isinstance(one, int) and isinstance(other, int))
+
+
+def difference(old: Any, new: Any, path: str = "") -> str:
+    """Return the differences of two trees, one line each for what was and what is (for messages only)."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return "".join(
+            difference(old.get(key), new.get(key), f"{path}.{key}") for key in sorted({**old, **new}) if not same(old.get(key), new.get(key))
+        )
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return "".join(difference(one, other, f"{path}[{index}]") for index, (one, other) in pairs if not same(one, other))
+    return f"- \t{path}: {shown(old)}\n+ \t{path}: {shown(new)}\n"

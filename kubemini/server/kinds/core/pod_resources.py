@@ -20,7 +20,9 @@ _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _STANDARD = frozenset(
     (*_COMPUTE, *(f"requests.{each}" for each in _COMPUTE), *(f"limits.{each}" for each in _COMPUTE), *_OBJECTS, "storage", "requests.storage")
 )
-QUOTA_RESOURCES = frozenset((*_COMPUTE, *(f"requests.{each}" for each in _COMPUTE), *(f"limits.{each}" for each in _COMPUTE), *_OBJECTS, "requests.storage"))
+QUOTA_RESOURCES = frozenset(
+    (*_COMPUTE, *(f"requests.{each}" for each in _COMPUTE), *(f"limits.{each}" for each in _COMPUTE), *_OBJECTS, "requests.storage")
+)
 POD_LEVEL = ("cpu", "hugepages-*", "memory")
 
 

@@ -6,6 +6,7 @@ Mirrors ``SetDefaults_Pod``, ``SetDefaults_PodSpec`` and the conversions of ``pk
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubemini.api.trees import Tree
@@ -29,16 +30,8 @@ def default_pod_spec(spec: Tree) -> Tree:
     """Return a pod spec with the defaults that pods and templates share; the same tree where nothing is to be filled."""
     changes: Tree = {}
     for key in _CONTAINERS:
-        old = spec.get(key)
-        if old:
-            new = _pull_policies(old)
-            if new is not old:
-                changes[key] = new
-    old = spec.get("volumes")
-    if old:
-        new = _volume_sources(old)
-        if new is not old:
-            changes["volumes"] = new
+        _replace(spec, key, _pull_policies, changes)
+    _replace(spec, "volumes", _volume_sources, changes)
     _mirror_account(spec, changes)
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
@@ -50,19 +43,14 @@ def default_pod(spec: Tree) -> Tree:
     """Return the spec of a pod proper with all its defaults: besides the common ones, requests from limits and host ports."""
     spec = default_pod_spec(spec)
     changes: Tree = {}
+    step = _on_host if spec.get("hostNetwork") else _requests_from_limits
     for key in ("containers", "initContainers"):
-        old = spec.get(key)
-        if old:
-            new = _requests_from_limits(old)
-            if spec.get("hostNetwork"):
-                new = _host_ports(new)
-            if new is not old:
-                changes[key] = new
+        _replace(spec, key, step, changes)
     resources = spec.get("resources")
     if resources:
-        new = _pod_requests({**spec, **changes}, resources)
-        if new is not resources:
-            changes["resources"] = new
+        whole = _pod_requests({**spec, **changes}, resources)
+        if whole is not resources:
+            changes["resources"] = whole
     return {**spec, **changes} if changes else spec
 
 
@@ -85,9 +73,17 @@ def _mirror_account(spec: Tree, changes: Tree) -> None:
         changes["serviceAccountName"] = changes["serviceAccount"] = name
 
 
+def _replace(spec: Tree, key: str, step: Callable[[list[Tree]], list[Tree]], changes: Tree) -> None:
+    old = spec.get(key)
+    if old:
+        new = step(old)
+        if new is not old:
+            changes[key] = new
+
+
 def _mapped(entries: list[Tree], new: list[Tree]) -> list[Tree]:
     """Return the old list where no element changed, so that later work on it is shared."""
-    return entries if all(map(lambda one, other: one is other, entries, new)) else new
+    return entries if all(one is other for one, other in zip(entries, new, strict=True)) else new
 
 
 @by_identity()
@@ -123,6 +119,10 @@ def _container_requests(container: Tree) -> Tree:
     requests: Tree = resources.get("requests") or {}
     missing = {name: value for name, value in limits.items() if name not in requests}
     return {**container, "resources": {**resources, "requests": {**requests, **missing}}} if missing else container
+
+
+def _on_host(entries: list[Tree]) -> list[Tree]:
+    return _host_ports(_requests_from_limits(entries))
 
 
 @by_identity()

@@ -298,9 +298,7 @@ def pod_annotations(annotations: Mapping[str, str] | None, spec: Tree, path: str
 
 
 def _is_deletion_cost(text: str) -> bool:
-    digits = text[1:] if text.startswith("-") else text
+    digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or (len(digits) > 1 and digits[0] == "0"):
         return False
     return -2147483648 <= int(text) <= 2147483647
-
-

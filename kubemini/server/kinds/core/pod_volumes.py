@@ -7,7 +7,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names, quantity
-from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required
+from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required, too_long
 from kubemini.server.kinds.core.formats import Errors, descending_path, local_path, no_backsteps, one_of, wrong
 from kubemini.server.kinds.core.pod_environment import VOLUME_FIELDS, field_reference, resource_reference
 
@@ -219,7 +219,7 @@ def csi_driver_name(value: str, path: str) -> Errors:
     if not value:
         yield required(path)
     if len(value) > 63:
-        yield from wrong(lambda text: "must be no more than 63 bytes", value, path)
+        yield too_long(path, 63)
     yield from wrong(names.dns1123_subdomain, value.lower(), path)
 
 
