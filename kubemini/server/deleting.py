@@ -10,7 +10,7 @@ from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.options import DEFAULT_DELETE, EVERYTHING, DeleteOptions, ListOptions, Outcome
 from kubemini.server.registry import Kind, Served
-from kubemini.server.strategy import WriteContext
+from kubemini.server.strategy import Strategy, WriteContext
 from kubemini.server.writing import Writing
 from kubemini.store import Record
 
@@ -63,7 +63,7 @@ class Deleting(Writing):
         now = self.env.now()
         grace = max(strategy.grace(obj, options.grace), 0) if strategy.graceful else 0
         marked = "deletionTimestamp" in meta
-        fresh = objectmeta.with_finalizers(meta, objectmeta.propagated(meta, options.propagation, options.orphan))
+        fresh = objectmeta.with_finalizers(meta, objectmeta.propagated(meta, _propagation(strategy, meta, options), options.orphan))
         if grace > 0 and not marked:
             return {**obj, "metadata": objectmeta.marked(fresh, now=now, grace=grace)}
         if grace > 0 and meta.get("deletionGracePeriodSeconds"):
@@ -104,6 +104,14 @@ def deleted_status(kind: Kind, meta: Tree) -> Tree:
         details["group"] = kind.group
     details |= {"kind": kind.plural, "uid": meta["uid"]}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def _propagation(strategy: Strategy, meta: Tree, options: DeleteOptions) -> str:
+    """Return the propagation policy: as asked for, or the kind's default unless a finalizer already says what is to happen."""
+    if options.propagation or options.orphan is not None or not strategy.orphans_by_default:
+        return options.propagation
+    decided = {"orphan", "foregroundDeletion"}.intersection(meta.get("finalizers") or ())
+    return "" if decided else "Orphan"
 
 
 def _check(options: DeleteOptions) -> None:

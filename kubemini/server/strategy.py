@@ -83,6 +83,8 @@ class Strategy:
     """Whether a PUT of a missing object creates it."""
     returns_deleted: bool = False
     """Whether DELETE answers with the object instead of a Status."""
+    orphans_by_default: bool = False
+    """Whether a DELETE that names no propagation leaves the dependents (Jobs and ReplicationControllers, for the sake of old clients)."""
     graceful: bool = False
     """Whether deletion is graceful (pods)."""
     scale: Scale | None = None

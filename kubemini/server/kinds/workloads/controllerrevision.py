@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, required
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors, at_least_zero
 from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
 from kubemini.server.kinds.workloads.rules import immutable
@@ -13,6 +14,8 @@ from kubemini.server.strategy import Strategy, WriteContext
 
 class ControllerRevisionStrategy(Strategy):
     """The rules of ControllerRevisions: the data is written once, the number may move (a rollback raises it)."""
+
+    table = tables.CONTROLLER_REVISION
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check a new revision."""
@@ -35,6 +38,7 @@ def _revision(obj: Tree) -> Errors:
 class PodTemplateStrategy(TemplateStrategy):
     """The rules of PodTemplates."""
 
+    table = tables.POD_TEMPLATE
     has_status = False
     template_path = ("template",)
     advises_on_name = False

@@ -8,6 +8,7 @@ from typing import Final
 from kubemini.api.trees import Tree
 from kubemini.machinery import cron, names
 from kubemini.machinery.errors import FieldError, invalid, not_supported, required
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors, at_least_zero
 from kubemini.server.kinds.workloads.job import job_spec_warnings
 from kubemini.server.kinds.workloads.job_spec import validate_job_spec
@@ -25,6 +26,7 @@ _zone_part_ok = re.compile(r"[A-Za-z._0-9+-]{1,14}").fullmatch
 class CronJobStrategy(TemplateStrategy):
     """The rules of CronJobs. Everything in the spec may change."""
 
+    table = tables.CRON_JOB
     template_path = ("spec", "jobTemplate", "spec", "template")
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:

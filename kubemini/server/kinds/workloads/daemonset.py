@@ -7,6 +7,7 @@ from typing import Final
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, invalid, not_supported, required
 from kubemini.machinery.labels import validate_label_selector
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.deployment import default_rolling_update
 from kubemini.server.kinds.workloads.rules import (
@@ -41,6 +42,7 @@ _STATUS_COUNTS = (
 class DaemonSetStrategy(TemplateStrategy):
     """The rules of DaemonSets."""
 
+    table = tables.DAEMON_SET
     advises_on_name = False
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:

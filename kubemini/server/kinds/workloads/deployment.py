@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.rules import (
     NOT_MORE_THAN_REPLICAS,
@@ -27,6 +28,7 @@ _STATUS_COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyRep
 class DeploymentStrategy(TemplateStrategy):
     """The rules of Deployments."""
 
+    table = tables.DEPLOYMENT
     scale = Scale(selector="spec.selector")
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:

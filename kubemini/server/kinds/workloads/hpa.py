@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubemini.api.trees import Tree
 from kubemini.machinery import quantity
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.hpa_metrics import object_reference, validate_metrics
 from kubemini.server.kinds.workloads.rules import counts
@@ -34,6 +35,7 @@ _DOWN: Final[Tree] = {"selectPolicy": "Max", "policies": [{"type": "Percent", "v
 class HorizontalPodAutoscalerStrategy(Strategy):
     """The rules of autoscalers."""
 
+    table = tables.HORIZONTAL_POD_AUTOSCALER
     has_status = True
     has_generation = True
 

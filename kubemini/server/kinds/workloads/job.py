@@ -13,6 +13,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, invalid, required
 from kubemini.machinery.labels import from_label_selector, validate_label_selector
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.job_spec import MAX_INT32, validate_job_spec
 from kubemini.server.kinds.workloads.job_status import validate_job_status
@@ -36,6 +37,7 @@ _MANY_PODS = 10_000
 class JobStrategy(TemplateStrategy):
     """The rules of Jobs."""
 
+    table = tables.JOB
     orphans_by_default = True
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
 

@@ -7,6 +7,7 @@ from typing import Final
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, invalid, not_supported
 from kubemini.machinery.labels import validate_label_selector
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.conditions import validate_conditions
 from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent
@@ -20,6 +21,7 @@ _STATUS_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "exp
 class PodDisruptionBudgetStrategy(Strategy):
     """The rules of disruption budgets."""
 
+    table = tables.POD_DISRUPTION_BUDGET
     has_status = True
     has_generation = True
     unconditional_update = False

@@ -10,6 +10,7 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, required
 from kubemini.machinery.labels import validate_labels
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.deployment import selector_and_template
 from kubemini.server.kinds.workloads.rules import NOT_MORE_THAN_REPLICAS, counts, immutable, mismatch, not_more_than, template_labels
@@ -22,6 +23,7 @@ _STATUS_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availabl
 class ReplicaSetStrategy(TemplateStrategy):
     """The rules of ReplicaSets."""
 
+    table = tables.REPLICA_SET
     scale = Scale(selector="spec.selector")
 
     def initial_status(self, obj: Tree) -> Tree:
@@ -55,6 +57,7 @@ def _replica_status(status: Tree) -> Errors:
 class ReplicationControllerStrategy(TemplateStrategy):
     """The rules of ReplicationControllers: like ReplicaSets, with a plain label map as selector that may change."""
 
+    table = tables.REPLICATION_CONTROLLER
     orphans_by_default = True
     scale = Scale(selector="spec.selector")
 

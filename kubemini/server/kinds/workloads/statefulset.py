@@ -10,6 +10,7 @@ from typing import Any, Final
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
+from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.claims import claim_spec
 from kubemini.server.kinds.core.formats import Errors, wrong
 from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
@@ -49,6 +50,7 @@ _STATUS_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplic
 class StatefulSetStrategy(TemplateStrategy):
     """The rules of StatefulSets."""
 
+    table = tables.STATEFUL_SET
     advises_on_name = False
     scale = Scale(selector="spec.selector")
 
