@@ -86,13 +86,12 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _hashes(tree: ast.Module) -> Found:
+    own = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__hash__"]
+    allowed = {inner for node in own for inner in ast.walk(node)}  # a value for dicts only
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == "__hash__":
-            for inner in ast.walk(node):
-                inner._in_hash = True  # type: ignore[attr-defined]  # a value for dicts only
         if isinstance(node, ast.keyword) and node.arg == "key" and isinstance(node.value, ast.Name) and node.value.id in ("id", "hash"):
             yield node.value, f"{node.value.id} as a sort key differs from run to run"
-        if isinstance(node, ast.Call) and _called(node) == "hash" and not hasattr(node, "_in_hash"):
+        if isinstance(node, ast.Call) and _called(node) == "hash" and node not in allowed:
             yield node, "hash() of strings differs from process to process"
 
 
