@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubemini.api.trees import Tree
 from kubemini.runtime.gates import FeatureGates
 
 
@@ -19,3 +20,9 @@ class Settings:
     pods: str = "forever"
     """What pods do by default: ``forever`` or ``programs`` (see the kubelet)."""
     kubernetes_version: str = "1.36"
+    program: Callable[[Tree], Any] | None = None
+    """Given by tests: what a pod does (a kubelet ``Program`` or its fields as a mapping), or None for pods that it does not care about."""
+    start_latency: float = 0.05
+    """Seconds from a pod's binding to its containers running."""
+    kill_exit_code: int = 137
+    """Exit code of containers that are stopped by a deletion."""
