@@ -243,15 +243,15 @@ def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, min
         words += [flag] if flag else []
         words += ["required"] if name in required else []
         words += merge_words(schema)
-        words += [f"default={fact.default}"] if fact is not None and fact.default else []
+        words += [f"default={fact.default}"] if fact is not None and fact.default and fact.spelled == spelled else []
         yield " ".join(words)
 
 
 def serialised_when_zero(owner: str, name: str, spelled: str, minor: int) -> bool:
-    """Tell whether Go serialises a field that is no pointer whatever ``omitempty`` says: structs and times."""
+    """Tell whether Go serialises a field that is no pointer whatever ``omitempty`` says: structs, and types that write themselves."""
     if minor >= OMITTED_ZERO.get((owner, name), LAST + 1):
         return False
-    return spelled in {"Time", "MicroTime"} or ("." in spelled and not spelled.startswith(("[]", "map[]")))
+    return spelled in {"Time", "MicroTime", "Quantity", "RawExtension"} or ("." in spelled and not spelled.startswith(("[]", "map[]")))
 
 
 def table_lines(owner: str, facts: Facts) -> Iterator[str]:

@@ -1,0 +1,392 @@
+"""Decoders compiled from the types of built-in kinds: one pass over a tree that does what Go's decoder, defaulting and encoder do together.
+
+A node turns a JSON value into its canonical form: fields that are unknown, null or zero without meaning are dropped, fields that Go always
+serialises are added, texts become canonical, defaults are filled. **A value that is canonical already is returned as the very same object**,
+and a node remembers the objects that it has returned: pods of one template share containers and volumes, which are then recognised by identity.
+Trees are never mutated; a change copies the dict it is in.
+
+The loop of `ObjectNode.value` runs for every write: what looks repetitive or unrolled there is so for speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from kubemini.api.schemas.defaults import ABSENT, PLAIN, PRESENT, RULES, Rule
+from kubemini.api.trees import Tree
+from kubemini.machinery.schema.mismatch import Mismatch, found
+from kubemini.machinery.schema.scalars import READERS, ZEROS, Reader, anything, milli_quantity, string
+from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types
+
+_MEMO_LIMIT: Final = 2048
+_NOTHING: Final[dict[int, Any]] = {}
+_OMIT: Final = object()
+"""The answer of a field that is to be left out."""
+
+_NEVER_SHARED: Final = ("Status", "Condition", "State", "List")
+"""Endings of type names whose objects change with every write: remembering them would push out what is shared."""
+
+
+class ListNode:
+    """A list of objects."""
+
+    __slots__ = ("_element", "_go_type", "known")
+
+    def __init__(self, element: ObjectNode, go_type: str) -> None:
+        self._element = element
+        self._go_type = go_type
+        self.known: dict[int, Any] = {} if element.remembers else _NOTHING
+        """The lists that this node has returned, by identity."""
+
+    def value(self, value: Any) -> Any:
+        """Return the canonical list, the same object where nothing changed."""
+        if type(value) is not list:
+            if value is None:
+                return []
+            if not isinstance(value, list | tuple):
+                raise Mismatch(found(value), self._go_type)
+            value = list(value)
+        element = self._element
+        known = element.known
+        changed: list[Any] | None = None
+        for index, each in enumerate(value):
+            if known.get(id(each)) is each:
+                continue
+            new = element.value(each)
+            if new is not each:
+                if changed is None:
+                    changed = list(value)
+                changed[index] = new
+        out = value if changed is None else changed
+        if self.known is not _NOTHING:
+            remember(self.known, out)
+        return out
+
+    def unknown_fields(self, value: Any, path: str) -> Iterator[str]:
+        """Yield the paths of unknown fields."""
+        if isinstance(value, list | tuple):
+            for index, each in enumerate(value):
+                yield from self._element.unknown_fields(each, f"{path}[{index}]")
+
+
+class MapNode:
+    """A map of objects."""
+
+    __slots__ = ("_element", "_go_type", "known")
+
+    def __init__(self, element: ObjectNode, go_type: str) -> None:
+        self._element = element
+        self._go_type = go_type
+        self.known: dict[int, Any] = {}
+
+    def value(self, value: Any) -> Any:
+        """Return the canonical map, the same object where nothing changed."""
+        return _mapped(value, self._element.value, self._go_type)
+
+    def unknown_fields(self, value: Any, path: str) -> Iterator[str]:
+        """Yield the paths of unknown fields."""
+        if isinstance(value, dict):
+            for key, each in value.items():
+                yield from self._element.unknown_fields(each, f"{path}.{key}")
+
+
+class ObjectNode:
+    """An object with declared fields, as it decodes at one place (`via`, see `kubemini.api.schemas.defaults`)."""
+
+    __slots__ = ("_compiler", "_fill", "_info", "_required", "_rules", "_steps", "_via", "known", "remembers")
+
+    def __init__(self, compiler: Compiler, info: TypeInfo, via: str) -> None:
+        self._compiler = compiler
+        self._info = info
+        self._via = via
+        self.remembers = not info.kinds and info.name != "meta/v1.ObjectMeta" and not info.name.endswith(_NEVER_SHARED)
+        self.known: dict[int, Any] = {} if self.remembers else _NOTHING
+        """The objects that this node has returned, by identity."""
+        self._steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] | None = None
+        self._required: frozenset[str] = frozenset()
+        self._fill: Mapping[str, Any] = {}
+        self._rules: tuple[Rule, ...] = ()
+
+    def value(self, value: Any) -> Any:
+        """Return the canonical object, the same one where nothing changed."""
+        steps = self._steps
+        if steps is None:
+            steps = self._compile()
+        if type(value) is not dict:
+            if value is None:
+                value = {}
+            elif isinstance(value, dict):
+                value = dict(value)
+            else:
+                raise Mismatch(found(value), _go_name(self._info))
+        changes: dict[str, Any] | None = None
+        key = ""
+        try:
+            for key, each in value.items():
+                step = steps.get(key)
+                if step is None:
+                    self._compiler.unknown.append(key)
+                    new = _OMIT
+                else:
+                    kind, known, read, _ = step
+                    if type(each) is kind:
+                        if kind is str:
+                            if each:
+                                continue
+                        elif known.get(id(each)) is each:
+                            continue
+                    new = read(each)
+                    if new is each:
+                        continue
+                if changes is None:
+                    changes = {}
+                changes[key] = new
+        except Mismatch as mismatch:
+            mismatch.within(self._info.go_name, key)
+            raise
+        out = value
+        if changes is not None:
+            out = dict(value)
+            for key, new in changes.items():
+                if new is _OMIT:
+                    del out[key]
+                else:
+                    out[key] = new
+        if self._rules:
+            out = self._ruled(out)
+        if not out.keys() >= self._required:
+            fill = self._fill
+            if out is value:
+                out = dict(out)
+            for key in fill:
+                if key not in out:
+                    out[key] = fill[key]
+        if self.known is not _NOTHING:
+            remember(self.known, out)
+        return out
+
+    def _ruled(self, tree: Tree) -> Tree:
+        """Return the object with the defaults that follow from its other fields."""
+        for rule in self._rules:
+            if all(name in tree for name in rule.fields):
+                continue
+            if rule.alone and any(name not in rule.alone for name in tree):
+                continue
+            if all(_holds(tree, name, wanted) for name, wanted in rule.when.items()):
+                tree = {**tree, **{name: self._constant(name, default) for name, default in rule.fields.items() if name not in tree}}
+        return tree
+
+    def _constant(self, name: str, default: Any) -> Any:
+        """Return a default in its canonical form."""
+        assert self._steps is not None
+        return self._steps[name][2](default)
+
+    def unknown_fields(self, value: Any, path: str = "") -> Iterator[str]:
+        """Yield the paths of unknown fields, in the order of the body."""
+        steps = self._steps if self._steps is not None else self._compile()
+        if isinstance(value, dict):
+            for key, each in value.items():
+                here = f"{path}.{key}" if path else str(key)
+                step = steps.get(key)
+                if step is None:
+                    yield here
+                elif step[3] is not None:
+                    yield from step[3].unknown_fields(each, here)
+
+    def _compile(self) -> dict[str, tuple[type, dict[int, Any], Reader, Child | None]]:
+        steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] = {}
+        self._steps = steps
+        plain = PLAIN.get(self._via, {}) if self._via else {}
+        fill: dict[str, Any] = {}
+        for name, field in self._info.fields.items():
+            default = plain.get(name, field.default)
+            child, read = self._compiler.reader(self._info.name, field)
+            steps[name] = (
+                _exact(field, child),
+                child.known if child is not None else _NOTHING,
+                _of_field(field, read, defaulted=default is not UNSET),
+                child,
+            )
+            if default is not UNSET:
+                fill[name] = read(default)
+            elif field.req:
+                fill[name] = _zero(field, read)
+        self._fill = fill
+        self._required = frozenset(fill)
+        self._rules = (*RULES.get(self._info.name, ()), *RULES.get(self._via, ()))
+        return steps
+
+
+Child = ListNode | MapNode | ObjectNode
+
+
+class Compiler:
+    """The nodes of one set of types, each made once."""
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+        self._objects: dict[tuple[str, str], ObjectNode] = {}
+        self._lists: dict[tuple[str, str], ListNode] = {}
+        self._maps: dict[tuple[str, str], MapNode] = {}
+        self.unknown: list[str] = []
+        """Names of unknown fields met since it was cleared; their paths are only worked out when someone wants to know."""
+
+    def object(self, name: str, via: str = "") -> ObjectNode:
+        """Return the node of a type; `via` is the field it stands in where that has defaults of its own."""
+        node = self._objects.get((name, via))
+        if node is None:
+            node = self._objects[name, via] = ObjectNode(self, self._types.type(name), via)
+        return node
+
+    def reader(self, owner: str, field: FieldInfo) -> tuple[Child | None, Reader]:
+        """Return the node of a field (None for scalars), and the function that reads a value of it; null reads as zero."""
+        place = f"{owner}.{field.name}"
+        via = place if place in PLAIN or place in RULES else ""
+        if field.type.startswith("JSONSchemaPropsOr"):
+            read = self._schema_or(field.type)
+        elif field.is_leaf:
+            read = milli_quantity if field.type == "Quantity" and field.cardinality == "map" and owner.startswith("core/") else READERS[field.type]
+        else:
+            return self._node(field, via)
+        if field.cardinality == "list":
+            return None, _listing(read, field.go_type)
+        if field.cardinality == "map":
+            return None, _mapping(read, field.go_type)
+        return None, read
+
+    def _node(self, field: FieldInfo, via: str) -> tuple[Child, Reader]:
+        key = (field.type, via)
+        element = self.object(*key)
+        if field.cardinality == "one":
+            return element, element.value
+        if field.cardinality == "list":
+            listed = self._lists.get(key)
+            if listed is None:
+                listed = self._lists[key] = ListNode(element, field.go_type)
+            return listed, listed.value
+        mapped = self._maps.get(key)
+        if mapped is None:
+            mapped = self._maps[key] = MapNode(element, field.go_type)
+        return mapped, mapped.value
+
+    def _schema_or(self, kind: str) -> Reader:
+        """Return the reader of a JSON schema that may also be a boolean, a list of schemas or a list of strings."""
+        schema = self.object("apiextensions/v1.JSONSchemaProps")
+
+        def read(value: Any) -> Any:
+            if isinstance(value, dict):
+                return schema.value(value)
+            if kind == "JSONSchemaPropsOrArray" and isinstance(value, list):
+                return _listed(value, schema.value, kind)
+            if kind == "JSONSchemaPropsOrStringArray" and isinstance(value, list):
+                return _listed(value, string, kind)
+            if kind == "JSONSchemaPropsOrBool":
+                if isinstance(value, bool) or value is None:
+                    return value
+                raise Mismatch.plain("boolean or JSON schema expected")
+            return None
+
+        return read
+
+
+# ----------------------------------------------------------------------------------------------- parts
+
+
+def remember(known: dict[int, Any], tree: Any) -> None:
+    """Note an object that is canonical. It is kept alive, so that its identity stays its own."""
+    if len(known) >= _MEMO_LIMIT:
+        for old in list(known)[: _MEMO_LIMIT // 2]:
+            del known[old]
+    known[id(tree)] = tree
+
+
+def _exact(field: FieldInfo, child: Child | None) -> type:
+    """Return the Python type whose values may be known to be canonical by a glance: non-empty strings, remembered lists and dicts."""
+    if child is not None:
+        return list if isinstance(child, ListNode) else dict
+    return str if field.type == "string" and field.cardinality == "one" else type(_OMIT)
+
+
+def _of_field(field: FieldInfo, read: Reader, *, defaulted: bool) -> Reader:
+    """Return the reader of a value in its field: what Go would not serialise is left out."""
+    if field.cardinality != "one":
+        # An empty list or map is nil once it was stored.
+        absent = None if field.req and not defaulted else _OMIT
+        return lambda value: read(value) or absent
+    if field.pointer or field.type in {"JSON", "FieldsV1"}:
+        return lambda value: _OMIT if value is None else read(value)
+    if field.req and not defaulted:
+        return read
+    if field.is_leaf:
+        zero = ZEROS.get(field.type)
+        if field.type == "IntOrString":
+            return lambda value: _OMIT if value is None else read(value)
+
+        def kept(value: Any) -> Any:
+            new = read(value)
+            return _OMIT if new is None or new == zero else new
+
+        return kept
+    return read
+
+
+def _zero(field: FieldInfo, read: Reader) -> Any:
+    """Return what Go serialises for an unset field."""
+    return None if field.cardinality != "one" or field.pointer or field.type.startswith("JSON") else read(None)
+
+
+def _listing(read: Reader, go_type: str) -> Reader:
+    if read is anything:
+        return lambda value: _listed(value, read, go_type) if not isinstance(value, list) else value
+    return lambda value: _listed(value, read, go_type)
+
+
+def _listed(value: Any, read: Callable[[Any], Any], go_type: str) -> Any:
+    if type(value) is not list:
+        if value is None:
+            return []
+        if not isinstance(value, list | tuple):
+            raise Mismatch(found(value), go_type)
+        value = list(value)
+    changed: list[Any] | None = None
+    for index, each in enumerate(value):
+        new = read(each)
+        if new is not each:
+            if changed is None:
+                changed = list(value)
+            changed[index] = new
+    return value if changed is None else changed
+
+
+def _mapping(read: Reader, go_type: str) -> Reader:
+    return lambda value: _mapped(value, read, go_type)
+
+
+def _mapped(value: Any, read: Callable[[Any], Any], go_type: str) -> Any:
+    if type(value) is not dict:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise Mismatch(found(value), go_type)
+        value = dict(value)
+    changed: dict[str, Any] | None = None
+    for key, each in value.items():
+        new = read(each)
+        if new is not each:
+            if changed is None:
+                changed = dict(value)
+            changed[key] = new
+    return value if changed is None else changed
+
+
+def _holds(tree: Tree, name: str, wanted: Any) -> bool:
+    if wanted == PRESENT:
+        return name in tree
+    if wanted == ABSENT:
+        return name not in tree
+    return bool(tree.get(name) == wanted)
+
+
+def _go_name(info: TypeInfo) -> str:
+    return info.name.rpartition("/")[2]
