@@ -27,10 +27,11 @@ def camel(name: str) -> str:
     return head + "".join(_ACRONYMS.get(word) or word[:1].upper() + word[1:] for word in rest)
 
 
-class Model(BaseModel, frozen=True):
+class Model(BaseModel):
     """One object type. Attributes can be given by either name; unknown fields and wrong types are refused."""
 
     model_config = ConfigDict(
+        frozen=True,
         alias_generator=camel,
         populate_by_name=True,
         strict=True,
