@@ -206,7 +206,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def __repr__(self) -> str:
         """Show what names this point of the run."""
-        return f"<SimLoop seed={self.seed} steps={self.steps} time={self._now:g} ready={len(self._ready)} timers={len(self._timers)}>"
+        return f"<SimLoop seed={self.seed} steps={self.steps} time={self._now:g} ready={len(self._ready)} timers={len(self._timers) - self._timers_cancelled}>"
 
     # ------------------------------------------------------------------------------------------- what asyncio asks of a loop
 
@@ -218,7 +218,12 @@ class SimLoop(asyncio.BaseEventLoop):
         """Set a timer at a virtual time, rounded up to a tick. One in the past is due now; one at infinity never fires."""
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
-        when = _tick_up(when) if when > self._now else self._now
+        if when > self._now:
+            when = _tick_up(when)
+        elif when <= self._now:
+            when = self._now
+        else:
+            raise ValueError("a timer cannot be set at NaN")
         timer = _Alarm(when, callback, args, self, context)
         timer.on_heap = True
         self._timers_set += 1
@@ -456,7 +461,11 @@ def _loop_runs_here() -> bool:
 
 
 def _wind_up(loop: SimLoop) -> None:
+    # one failure must not keep the rest from being shut down: the first is raised at the end
+    failures: list[BaseException] = []
     loop.on_step = None
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(lambda loop, context: _collect(failures, loop, context))
     pending = loop.pending_tasks()
     for task in pending:
         task.cancel()
@@ -466,6 +475,16 @@ def _wind_up(loop: SimLoop) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             loop.call_exception_handler({"message": "a task failed while the run was shut down", "exception": error, "task": task})
     loop.run_until_complete(loop.shutdown_asyncgens())
+    if failures:
+        raise failures[0]
+
+
+def _collect(failures: list[BaseException], loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, BaseException):
+        failures.append(error)
+    else:
+        loop.default_exception_handler(context)
 
 
 async def _all_done(tasks: list[asyncio.Task[Any]]) -> None:
