@@ -47,7 +47,7 @@ class ScaleSubresource(ObjectSubresource):
             raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
         replicas = get_in(scale, "spec", "replicas", default=0) or 0
         if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise BadRequest(f"Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {_go_type(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32")
+            raise BadRequest(f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {_go_type(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32')
         if replicas < 0:
             raise Invalid.of("Scale", "autoscaling", name, [invalid("spec.replicas", replicas, "must be greater than or equal to 0")])
         new = set_in(parent, tuple(self.paths.spec_replicas.split(".")), replicas)
