@@ -65,6 +65,10 @@ class Client(Protocol):
         """POST to a subresource (``eviction``, ``binding``, …)."""
         ...
 
+    def resources(self) -> Sequence[Resource]:
+        """Return what the server serves and stores, every version of it, preferred versions first; reviews and other virtual kinds are left out."""
+        ...
+
     def watch(self, resource: Resource, sink: Sink) -> Subscription:
         """Deliver a snapshot and then every change of a resource to `sink`, for an informer."""
         ...

@@ -24,5 +24,7 @@ class Settings:
     """Given by tests: what a pod does (a kubelet ``Program`` or its fields as a mapping), or None for pods that it does not care about."""
     start_latency: float = 0.05
     """Seconds from a pod's binding to its containers running."""
+    root_certificate: str = ""
+    """PEM of the certificate authority, published in every namespace."""
     kill_exit_code: int = 137
     """Exit code of containers that are stopped by a deletion."""
