@@ -1,1 +1,24 @@
 """The built-in kinds: strategies, tables, and what is served of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kubemini.server.registry import Kind, Registry
+
+
+@lru_cache(maxsize=4)
+def builtin_kinds(version: str) -> tuple[Kind, ...]:
+    """Return the kinds of a Kubernetes version and the kinds we own, built once per process: strategies hold no state of a cluster."""
+    from kubemini.machinery.schema.builtin import builtin_schemas
+    from kubemini.server.kinds.core import core_kinds
+    from kubemini.server.kinds.owned import owned_kinds
+    from kubemini.server.kinds.workloads import workload_kinds
+
+    codec = builtin_schemas(version).codec
+    return (*core_kinds(codec), *workload_kinds(codec), *owned_kinds())
+
+
+def builtin_registry(version: str) -> Registry:
+    """Return a fresh registry of the built-in kinds."""
+    return Registry(builtin_kinds(version))
