@@ -12,7 +12,6 @@ from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors, at_least_zero
 from kubemini.server.kinds.workloads.job import job_spec_warnings
 from kubemini.server.kinds.workloads.job_spec import validate_job_spec
-from kubemini.server.kinds.workloads.pod_failure_policy import default_pod_failure_policy
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy
 from kubemini.server.strategy import WriteContext
 
@@ -28,19 +27,6 @@ class CronJobStrategy(TemplateStrategy):
 
     table = tables.CRON_JOB
     template_path = ("spec", "jobTemplate", "spec", "template")
-
-    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the pod template; the Job template gets no Job defaults but those of its failure policy's patterns."""
-        obj = super().default(obj, ctx)
-        job_template: Tree = (obj.get("spec") or {}).get("jobTemplate") or {}
-        job: Tree = job_template.get("spec") or {}
-        policy = job.get("podFailurePolicy")
-        if policy is None:
-            return obj
-        filled = default_pod_failure_policy(policy)
-        if filled is policy:
-            return obj
-        return {**obj, "spec": {**obj["spec"], "jobTemplate": {**job_template, "spec": {**job, "podFailurePolicy": filled}}}}
 
     def initial_status(self, obj: Tree) -> Tree:
         """Return the empty status."""

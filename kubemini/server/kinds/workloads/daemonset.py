@@ -9,7 +9,6 @@ from kubemini.machinery.errors import FieldError, invalid, not_supported, requir
 from kubemini.machinery.labels import validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
-from kubemini.server.kinds.workloads.deployment import default_rolling_update
 from kubemini.server.kinds.workloads.rules import (
     at_most_all,
     bare_number,
@@ -44,13 +43,6 @@ class DaemonSetStrategy(TemplateStrategy):
 
     table = tables.DAEMON_SET
     advises_on_name = False
-
-    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the pod template and the update strategy."""
-        obj = super().default(obj, ctx)
-        spec: Tree = obj.get("spec") or {}
-        strategy = default_rolling_update(spec.get("updateStrategy") or {}, {"maxSurge": 0, "maxUnavailable": 1})
-        return obj if strategy is spec.get("updateStrategy") else {**obj, "spec": {**spec, "updateStrategy": strategy}}
 
     def initial_status(self, obj: Tree) -> Tree:
         """Return a status that counts nothing."""

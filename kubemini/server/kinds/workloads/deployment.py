@@ -31,13 +31,6 @@ class DeploymentStrategy(TemplateStrategy):
     table = tables.DEPLOYMENT
     scale = Scale(selector="spec.selector")
 
-    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the pod template and the update strategy."""
-        obj = super().default(obj, ctx)
-        spec: Tree = obj.get("spec") or {}
-        strategy = default_rolling_update(spec.get("strategy") or {}, {"maxSurge": "25%", "maxUnavailable": "25%"})
-        return obj if strategy is spec.get("strategy") else {**obj, "spec": {**spec, "strategy": strategy}}
-
     def initial_status(self, obj: Tree) -> Tree:
         """Return the empty status."""
         return {}
@@ -57,16 +50,6 @@ class DeploymentStrategy(TemplateStrategy):
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Tell whether the generation goes up: with the spec, and with the annotations, which the controller hands on to ReplicaSets."""
         return new.get("spec") != old.get("spec") or new["metadata"].get("annotations") != old["metadata"].get("annotations")
-
-
-def default_rolling_update(strategy: Tree, defaults: Tree) -> Tree:
-    """Return an update strategy with type RollingUpdate and its numbers where not given; the same tree where nothing is missing."""
-    kind = strategy.get("type") or "RollingUpdate"
-    rolling: Tree = strategy.get("rollingUpdate") or {}
-    if kind != "RollingUpdate" or ("type" in strategy and all(rolling.get(key) is not None for key in defaults)):
-        return strategy
-    given = {key: value for key, value in rolling.items() if value is not None}
-    return {**strategy, "type": kind, "rollingUpdate": {**defaults, **given}}
 
 
 def _deployment_spec(spec: Tree) -> Errors:

@@ -5,7 +5,7 @@ Mirrors ``pkg/registry/autoscaling/horizontalpodautoscaler`` and ``pkg/apis/auto
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import quantity
@@ -20,16 +20,6 @@ MAX_PERIOD: Final = 1800
 MAX_STABILIZATION: Final = 3600
 SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 POLICY_TYPES: Final = ("Percent", "Pods")
-DEFAULT_METRICS: Final[list[Tree]] = [
-    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}},
-]
-_UP: Final[Tree] = {
-    "stabilizationWindowSeconds": 0,
-    "selectPolicy": "Max",
-    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}],
-}
-_DOWN: Final[Tree] = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
-"""Without a stabilization window: the controller's own flag stands in for it."""
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
@@ -38,21 +28,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     table = tables.HORIZONTAL_POD_AUTOSCALER
     has_status = True
     has_generation = True
-
-    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the metric that is meant when none is given, and the scaling rules."""
-        spec: Tree = obj.get("spec") or {}
-        fill: dict[str, Any] = {}
-        if spec.get("minReplicas") is None:
-            fill["minReplicas"] = 1
-        if not spec.get("metrics"):
-            fill["metrics"] = DEFAULT_METRICS
-        behavior = spec.get("behavior")
-        if behavior is not None:
-            filled = {"scaleUp": {**_UP, **_given(behavior.get("scaleUp"))}, "scaleDown": {**_DOWN, **_given(behavior.get("scaleDown"))}}
-            if filled != behavior:
-                fill["behavior"] = filled
-        return {**obj, "spec": {**spec, **fill}} if fill else obj
 
     def initial_status(self, obj: Tree) -> Tree:
         """Return a status that has seen nothing."""
@@ -69,10 +44,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Refuse negative counts."""
         return list(counts(new.get("status") or {}, ("currentReplicas", "desiredReplicas"), "status"))
-
-
-def _given(rules: Tree | None) -> Tree:
-    return {key: value for key, value in (rules or {}).items() if value is not None}
 
 
 def _autoscaler(spec: Tree, *, fewest: int) -> Errors:

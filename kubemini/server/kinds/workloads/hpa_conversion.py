@@ -12,13 +12,15 @@ from typing import Any, Final
 import orjson
 
 from kubemini.api.trees import Tree
-from kubemini.server.kinds.workloads.hpa import DEFAULT_METRICS
 
 METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"
 CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
 BEHAVIOR: Final = "autoscaling.alpha.kubernetes.io/behavior"
 _ROUND_TRIP: Final = frozenset({METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR})
+
+DEFAULT_METRICS: Final[list[Tree]] = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]
+"""What is meant where neither version names a metric."""
 
 _SHARED_SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
 _SHARED_STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")

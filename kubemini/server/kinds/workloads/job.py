@@ -1,4 +1,4 @@
-"""batch/v1 Job: the strategy. Defaults that depend on one another, the generated selector, and the rules of writes.
+"""batch/v1 Job: the strategy. The generated selector and labels, and the rules of writes.
 
 Mirrors ``pkg/registry/batch/job`` and ``pkg/apis/batch/v1/defaults`` (1.36). The rules themselves stand in `job_spec`,
 `job_update` and `job_status`.
@@ -7,7 +7,6 @@ Mirrors ``pkg/registry/batch/job`` and ``pkg/apis/batch/v1/defaults`` (1.36). Th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
@@ -15,10 +14,9 @@ from kubemini.machinery.errors import FieldError, invalid, required
 from kubemini.machinery.labels import from_label_selector, validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
-from kubemini.server.kinds.workloads.job_spec import MAX_INT32, validate_job_spec
+from kubemini.server.kinds.workloads.job_spec import validate_job_spec
 from kubemini.server.kinds.workloads.job_status import validate_job_status
 from kubemini.server.kinds.workloads.job_update import validate_job_update
-from kubemini.server.kinds.workloads.pod_failure_policy import default_pod_failure_policy
 from kubemini.server.kinds.workloads.rules import mismatch, template_labels
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy
 from kubemini.server.strategy import WriteContext
@@ -28,8 +26,6 @@ CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 LEGACY_JOB_NAME = "job-name"
 LEGACY_CONTROLLER_UID = "controller-uid"
 
-_PLAIN_DEFAULTS: Mapping[str, Any] = {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
-"""Not filled by the codec, since the Job template of a CronJob is of the same type and gets no defaults."""
 _MANY_COMPLETIONS = 100_000
 _MANY_PODS = 10_000
 
@@ -42,7 +38,7 @@ class JobStrategy(TemplateStrategy):
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the pod template, and the fields whose default follows from others."""
+        """Fill the pod template, and the counts."""
         obj = super().default(obj, ctx)
         spec = obj.get("spec") or {}
         filled = default_job_spec(spec)
@@ -93,23 +89,11 @@ def job_spec_warnings(spec: Tree, path: str) -> list[str]:
 
 
 def default_job_spec(spec: Tree) -> Tree:
-    """Return a Job spec with the defaults that depend on other fields; the same tree where nothing is missing."""
-    fill: dict[str, Any] = {}
-    if spec.get("parallelism") is None:
-        fill["parallelism"] = 1
-        if spec.get("completions") is None:
-            fill["completions"] = 1
-    if spec.get("backoffLimit") is None:
-        fill["backoffLimit"] = 6 if spec.get("backoffLimitPerIndex") is None else MAX_INT32
-    policy = spec.get("podFailurePolicy")
-    if policy is not None:
-        filled = default_pod_failure_policy(policy)
-        if filled is not policy:
-            fill["podFailurePolicy"] = filled
-    if spec.get("podReplacementPolicy") is None:
-        fill["podReplacementPolicy"] = "TerminatingOrFailed" if policy is None else "Failed"
-    fill |= {field: value for field, value in _PLAIN_DEFAULTS.items() if spec.get(field) is None}
-    return {**spec, **fill} if fill else spec
+    """Return a Job spec with the counts of a Job that is to run once, where none are given; the same tree where nothing is missing."""
+    if spec.get("parallelism") is not None:
+        return spec
+    fill = {"parallelism": 1} if spec.get("completions") is not None else {"parallelism": 1, "completions": 1}
+    return {**spec, **fill}
 
 
 # ------------------------------------------------------------------------------------------------ selector and labels

@@ -19,7 +19,6 @@ MANY_COMPLETIONS: Final = 100_000
 """Above this many completions a per-index limit needs small parallelism and maxFailedIndexes, so that the status stays small."""
 LIMIT_FOR_MANY_COMPLETIONS: Final = 10_000
 MAX_MANAGED_BY: Final = 63
-MAX_INT32: Final = 2_147_483_647
 REPLACEMENT_POLICIES: Final = ("Failed", "TerminatingOrFailed")
 
 _COUNTS = (

@@ -18,21 +18,6 @@ OPERATORS: Final = ("In", "NotIn")
 STATUSES: Final = ("False", "True", "Unknown")
 
 
-def default_pod_failure_policy(policy: Tree) -> Tree:
-    """Return the policy with the status of its condition patterns filled in."""
-    rules = policy.get("rules") or ()
-    if not any(not pattern.get("status") for rule in rules for pattern in rule.get("onPodConditions") or ()):
-        return policy
-    return {**policy, "rules": [_default_rule(rule) for rule in rules]}
-
-
-def _default_rule(rule: Tree) -> Tree:
-    patterns = rule.get("onPodConditions")
-    if not patterns:
-        return rule
-    return {**rule, "onPodConditions": [pattern if pattern.get("status") else {**pattern, "status": "True"} for pattern in patterns]}
-
-
 def validate_pod_failure_policy(spec: Tree, path: str) -> Errors:
     """Check the policy of a Job spec that has one; `path` is the policy's."""
     rules = spec["podFailurePolicy"].get("rules") or ()

@@ -54,24 +54,6 @@ class StatefulSetStrategy(TemplateStrategy):
     advises_on_name = False
     scale = Scale(selector="spec.selector")
 
-    def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill pod template, update strategy, claim retention and claim templates."""
-        obj = super().default(obj, ctx)
-        spec: Tree = obj.get("spec") or {}
-        fill: dict[str, Any] = {}
-        strategy = _default_update_strategy(spec.get("updateStrategy") or {})
-        if strategy is not spec.get("updateStrategy"):
-            fill["updateStrategy"] = strategy
-        retention: Tree = spec.get("persistentVolumeClaimRetentionPolicy") or {}
-        if not retention.get("whenDeleted") or not retention.get("whenScaled"):
-            given = {key: value for key, value in retention.items() if value}
-            fill["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Retain", "whenScaled": "Retain", **given}
-        claims: list[Tree] = spec.get("volumeClaimTemplates") or []
-        filled = [_default_claim(claim) for claim in claims]
-        if any(new is not old for new, old in zip(filled, claims, strict=True)):
-            fill["volumeClaimTemplates"] = filled
-        return {**obj, "spec": {**spec, **fill}} if fill else obj
-
     def initial_status(self, obj: Tree) -> Tree:
         """Return a status that counts nothing."""
         return {"replicas": 0, "availableReplicas": 0}
@@ -118,29 +100,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return []
 
 
-# ------------------------------------------------------------------------------------------------ defaults
-
-
-def _default_update_strategy(strategy: Tree) -> Tree:
-    """Fill the partition; a type that was given without numbers stays without."""
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    if not kind:
-        strategy, rolling = {**strategy, "type": "RollingUpdate"}, rolling or {}
-    elif kind != "RollingUpdate" or rolling is None:
-        return strategy
-    return strategy if rolling.get("partition") is not None else {**strategy, "rollingUpdate": {**rolling, "partition": 0}}
-
-
-def _default_claim(claim: Tree) -> Tree:
-    """Fill what a claim template reads back with: its type, the volume mode, and the status of a claim that is not bound."""
-    spec: Tree = claim.get("spec") or {}
-    status: Tree = claim.get("status") or {}
-    if claim.get("kind") and claim.get("apiVersion") and spec.get("volumeMode") and status.get("phase"):
-        return claim
-    filled = {**claim, "kind": claim.get("kind") or "PersistentVolumeClaim", "apiVersion": claim.get("apiVersion") or "v1"}
-    filled["spec"] = {**spec, "volumeMode": spec.get("volumeMode") or "Filesystem"}
-    filled["status"] = {**status, "phase": status.get("phase") or "Pending"}
-    return filled
+# ------------------------------------------------------------------------------------------------ the gate
 
 
 def _max_unavailable(obj: Tree) -> Any:
