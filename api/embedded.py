@@ -152,12 +152,12 @@ def _schema(record: TypeRecord) -> Tree:
         if name in defaults:
             schema["default"] = defaults[name]
         properties[name] = schema
-    schema = {"properties": properties, "type": "object"}
+    out: Tree = {"properties": properties, "type": "object"}
     if required:
-        schema["required"] = required
+        out["required"] = required
     if record.atomic or record.name in _ATOMIC:
-        schema["x-kubernetes-map-type"] = "atomic"
-    return schema
+        out["x-kubernetes-map-type"] = "atomic"
+    return out
 
 
 def _field(spelled: str, owner: str, words: list[str]) -> Tree:

@@ -66,14 +66,14 @@ def _object(model: type[Model]) -> Tree:
         if name in docs:
             schema["description"] = docs[name]
         properties[json_name] = dict(sorted(schema.items()))
-    schema = {"description": inspect.cleandoc(model.__doc__ or ""), "type": "object", "properties": dict(sorted(properties.items()))}
+    out: Tree = {"description": inspect.cleandoc(model.__doc__ or ""), "type": "object", "properties": dict(sorted(properties.items()))}
     if required:
-        schema["required"] = sorted(required)
+        out["required"] = sorted(required)
     if model.atomic:
-        schema["x-kubernetes-map-type"] = "atomic"
+        out["x-kubernetes-map-type"] = "atomic"
     if model.cel_rules:
-        schema["x-kubernetes-validations"] = [_rule(each) for each in model.cel_rules]
-    return schema
+        out["x-kubernetes-validations"] = [_rule(each) for each in model.cel_rules]
+    return out
 
 
 def _typed(hint: Any) -> tuple[Tree, list[Any]]:

@@ -134,7 +134,9 @@ def crd_of(kind: OwnedKind) -> Tree:
             "group": kind.group,
             "names": names,
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_crd_version(kind, version, stored=version is kind.versions[0]) for version in sorted(kind.versions, key=lambda each: each.name)],
+            "versions": [
+                _crd_version(kind, version, stored=version is kind.versions[0]) for version in sorted(kind.versions, key=lambda each: each.name)
+            ],
         },
     }
 

@@ -122,6 +122,6 @@ class ApiObject(Model):
         return {"apiVersion": self.api_version, "kind": self.kind, **super().to_tree()}
 
 
-def find_condition(conditions: Sequence[Condition], type: str) -> Condition | None:  # noqa: A002 - the API's own word
+def find_condition(conditions: Sequence[Condition], type: str) -> Condition | None:
     """Return the condition of a type, or None."""
     return next((each for each in conditions if each.type == type), None)

@@ -13,7 +13,6 @@ from kubemini.api.meta.model import Model
 from kubemini.api.meta.types import DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, Int32
 from kubemini.api.meta.v1 import ApiObject, Condition
 
-
 KIND = r"^(?i)[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -148,7 +147,7 @@ class ClusterProfileReference(Model):
     """A ClusterProfile that tells how to reach a cluster."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
-    """Name of the ClusterProfile."""
+    """Which one, by its name."""
 
 
 class ClusterSource(Model):

@@ -28,7 +28,7 @@ class LocalQueueResourceUsage(Model):
     """Usage of one resource in one flavor."""
 
     name: str
-    """Name of the resource."""
+    """Resource, such as cpu or nvidia.com/gpu."""
     total: Quantity | None = None
     """How much is used."""
 

@@ -32,7 +32,7 @@ class ResourceQuota(Model):
     """Quota of one resource in one flavor."""
 
     name: str
-    """Name of the resource."""
+    """Resource, such as cpu or nvidia.com/gpu."""
     nominal_quota: Quantity
     """How much is owned, and can be used at any time."""
     borrowing_limit: Quantity | None = None
@@ -56,7 +56,7 @@ class ResourceGroup(Model):
     cel_rules: ClassVar = (SAME_NUMBER,)
 
     covered_resources: Annotated[list[str], Len(1, 64), ATOMIC]
-    """Names of the resources."""
+    """Resources, such as cpu or nvidia.com/gpu."""
     flavors: Annotated[list[FlavorQuotas], Len(1, 64), by("name")]
     """Flavors in the order of preference."""
 
@@ -191,7 +191,7 @@ class ResourceUsage(Model):
     """Usage of one resource in one flavor."""
 
     name: str
-    """Name of the resource."""
+    """Resource, such as cpu or nvidia.com/gpu."""
     total: Quantity | None = None
     """How much is used."""
     borrowed: Quantity | None = None

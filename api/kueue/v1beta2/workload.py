@@ -70,9 +70,7 @@ class PodSetTopologyRequest(Model):
 class PodSet(Model):
     """A number of like pods."""
 
-    cel_rules: ClassVar = (
-        Rule("has(self.minCount) ? self.minCount <= self.count : true", "minCount should be positive and less or equal to count"),
-    )
+    cel_rules: ClassVar = (Rule("has(self.minCount) ? self.minCount <= self.count : true", "minCount should be positive and less or equal to count"),)
 
     name: PodSetName = "main"
     """Name of the set."""
@@ -118,9 +116,7 @@ class PreemptionGate(Model):
 class WorkloadSpec(Model):
     """What is asked for."""
 
-    cel_rules: ClassVar = (
-        Rule("!has(self.priorityClassRef) || has(self.priority)", "priority should not be nil when priorityClassRef is set"),
-    )
+    cel_rules: ClassVar = (Rule("!has(self.priorityClassRef) || has(self.priority)", "priority should not be nil when priorityClassRef is set"),)
 
     pod_sets: Annotated[list[PodSet], Len(1, 18), by("name")] = absent(list)
     """The pods, in sets of like ones."""
@@ -155,9 +151,7 @@ class LevelIndividualValues(Model):
 class LevelValues(Model):
     """Values of one topology level for the domains of a slice."""
 
-    cel_rules: ClassVar = (
-        Rule("has(self.universal) != has(self.individual)", "exactly one of the fields in [universal individual] must be set"),
-    )
+    cel_rules: ClassVar = (Rule("has(self.universal) != has(self.individual)", "exactly one of the fields in [universal individual] must be set"),)
 
     universal: Text63 | None = None
     """The value of all domains."""
@@ -394,7 +388,9 @@ class WorkloadStatus(Model):
 
 # ------------------------------------------------------------------------------------------------- the kind
 
-RESERVED_BEFORE = "(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'QuotaReserved' && c.status == 'True')"
+RESERVED_BEFORE = (
+    "(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'QuotaReserved' && c.status == 'True')"
+)
 _RESERVED_AND_CLASS = RESERVED_BEFORE + " && has(oldSelf.spec.priorityClassRef) && has(self.spec.priorityClassRef)"
 
 ASSIGNMENTS_MATCH = Rule(

@@ -1,0 +1,63 @@
+"""Names of the Job controller, batch/v1."""
+
+from __future__ import annotations
+
+from typing import Final
+
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+"""Label on pods: name of the Job."""
+CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+"""Label on pods: UID of the Job; the selector asks for it."""
+LEGACY_JOB_NAME: Final = "job-name"
+"""Label on pods: name of the Job, under its old key."""
+LEGACY_CONTROLLER_UID: Final = "controller-uid"
+"""Label on pods: UID of the Job, under its old key."""
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Label and annotation on pods of an Indexed Job: the index."""
+INDEX_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
+"""Annotation on pods with a limit per index: earlier failures of the index that count."""
+INDEX_IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+"""Annotation on pods with a limit per index: earlier failures of the index that do not count."""
+CRON_SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+"""Annotation on Jobs of a CronJob: the time they were scheduled for."""
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+"""Finalizer on pods: they are not yet counted in the status of the Job."""
+BUILT_IN_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""Value of ``spec.managedBy`` that means the built-in controller."""
+COMPLETION_INDEX_ENV: Final = "JOB_COMPLETION_INDEX"
+"""Environment variable of containers of an Indexed Job."""
+
+# ------------------------------------------------------------------------------------------------- conditions
+
+COMPLETE: Final = "Complete"
+"""Condition: the Job has completed."""
+FAILED: Final = "Failed"
+"""Condition: the Job has failed."""
+SUSPENDED: Final = "Suspended"
+"""Condition: the Job is suspended."""
+FAILURE_TARGET: Final = "FailureTarget"
+"""Condition: the Job is going to fail once its pods are gone."""
+SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
+"""Condition: the Job is going to complete once its pods are gone."""
+
+BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
+"""Failure reason: more failures than backoffLimit."""
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+"""Failure reason: longer active than activeDeadlineSeconds."""
+POD_FAILURE_POLICY: Final = "PodFailurePolicy"
+"""Failure reason: a rule of the pod failure policy says FailJob."""
+FAILED_INDEXES: Final = "FailedIndexes"
+"""Failure reason: all indexes have ended and some have failed."""
+MAX_FAILED_INDEXES_EXCEEDED: Final = "MaxFailedIndexesExceeded"
+"""Failure reason: more failed indexes than maxFailedIndexes."""
+COMPLETIONS_REACHED: Final = "CompletionsReached"
+"""Success reason: as many pods have succeeded as are wanted."""
+SUCCESS_POLICY: Final = "SuccessPolicy"
+"""Success reason: a rule of the success policy holds."""
+JOB_SUSPENDED: Final = "JobSuspended"
+"""Reason of Suspended=True."""
+JOB_RESUMED: Final = "JobResumed"
+"""Reason of Suspended=False."""
+
+FAILURE_REASONS: Final = (BACKOFF_LIMIT_EXCEEDED, DEADLINE_EXCEEDED, FAILED_INDEXES, MAX_FAILED_INDEXES_EXCEEDED, POD_FAILURE_POLICY)
+"""Reasons that a JobSet's failure policy can name."""

@@ -1,0 +1,91 @@
+"""The generated schemas are those of the models, and reading them costs no models."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubemini.api.embedded import REF, EmbeddedTypes
+from kubemini.api.openapi import generated_files
+from kubemini.api.owned import GENERATED, owned_kinds, schema_of
+
+FILES = dict(generated_files())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_up_to_date(path: Path) -> None:
+    """A committed file is what the models give; run ``python -m kubemini.api.openapi`` after a change of a model."""
+    assert path.read_bytes() == FILES[path]
+
+
+def test_no_other_files() -> None:
+    """No file is left of a version that is gone."""
+    assert set(GENERATED.iterdir()) == set(FILES)
+
+
+def test_reading_imports_no_pydantic() -> None:
+    """A server reads every schema and description of the owned kinds without importing pydantic or a model."""
+    code = (
+        "import sys\n"
+        "from kubemini.api.embedded import EmbeddedTypes\n"
+        "from kubemini.api.owned import crd_of, owned_kinds\n"
+        "[crd_of(each) for each in owned_kinds()]\n"
+        "EmbeddedTypes()['io.k8s.api.core.v1.PodSpec']\n"
+        "print('pydantic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def references(schema: Any) -> Iterator[str]:
+    """Yield every ``$ref`` in a schema."""
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield schema["$ref"]
+        for each in schema.values():
+            yield from references(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from references(each)
+
+
+@pytest.mark.parametrize("kind", owned_kinds(), ids=lambda kind: kind.kind)
+def test_references_resolve(kind: Any) -> None:
+    """Every ``$ref`` names a built-in type, and so on all the way down."""
+    types, seen = EmbeddedTypes(), set[str]()
+    todo = [ref for version in kind.versions for ref in references(schema_of(kind.group, version.name, kind.kind))]
+    while todo:
+        name = todo.pop().removeprefix(REF)
+        if name not in seen:
+            seen.add(name)
+            todo += references(types[name])
+    assert seen or kind.kind not in {"JobSet", "LeaderWorkerSet", "DisaggregatedSet", "Workload", "ResourceFlavor"}
+
+
+def test_every_field_is_described() -> None:
+    """``kubectl explain`` has a sentence for every field of ours."""
+
+    def bare(schema: Any, path: str) -> Iterator[str]:
+        for name, each in schema.get("properties", {}).items():
+            if not each.get("description", "").endswith("."):
+                yield f"{path}.{name}"
+            yield from bare(each, f"{path}.{name}")
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict):
+                yield from bare(schema[key], path)
+
+    for kind in owned_kinds():
+        for version in kind.versions:
+            assert list(bare(schema_of(kind.group, version.name, kind.kind), kind.kind)) == []
+
+
+def test_unknown_kinds() -> None:
+    """Asking for a kind or version that is not ours is a KeyError."""
+    for group, version, kind in (("jobset.x-k8s.io", "v1alpha2", "Pod"), ("jobset.x-k8s.io", "v9", "JobSet"), ("nobody", "v1", "JobSet")):
+        with pytest.raises(KeyError):
+            schema_of(group, version, kind)
