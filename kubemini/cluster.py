@@ -9,9 +9,8 @@ In real time it runs on whatever asyncio loop is running; under virtual time on 
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,10 +21,11 @@ from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.inprocess import InProcessClient
 from kubemini.machinery.errors import ConfigError
+from kubemini.runtime.client import Client
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.env import Env
 from kubemini.runtime.gates import FeatureGates
-from kubemini.runtime.manager import Manager
+from kubemini.runtime.manager import SLICE, Manager
 from kubemini.runtime.settings import Settings
 from kubemini.server.kinds import builtin_registry
 from kubemini.server.options import Caller
@@ -42,7 +42,8 @@ class Cluster:
 
     `fleet` is a preset, a YAML file, node groups, or "none"; `controllers` the names to run ("*" = all, "-name" leaves one out); `pods` says what
     pods do by default (``forever`` or ``programs``); `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
-    caches, as the simulation wants it; otherwise all controllers share one set.
+    caches, as the simulation wants it; otherwise all controllers share one set. `program` says what each pod does (see the kubelet's ``Program``); further
+    keyword arguments are fields of `Settings`.
     """
 
     def __init__(
@@ -58,12 +59,16 @@ class Cluster:
         env: Env | None = None,
         separate: bool = False,
         debug: bool = False,
+        program: Callable[[Tree], Any] | None = None,
+        **settings: Any,
     ) -> None:
         if env is None:
             env = Env(seed=int.from_bytes(os.urandom(8), "big") if seed is None else seed)
         self.env = env
         self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
-        self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version)
+        self.settings = Settings(
+            gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings
+        )
         self.store = Store(debug=debug)
         self.components = _chosen(controllers)
         self.separate = separate
@@ -73,6 +78,8 @@ class Cluster:
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))
         self.client = InProcessClient(self.server, Caller(agent="kubemini"), track=True)
         self.managers: dict[str, Manager] = {}
+        self.failures: list[tuple[str, str, Exception]] = []
+        """The last reconciles that ended in an unexpected exception: (controller, key, exception). Always a defect of kubemini."""
         self._fleet = fleet
 
     # ------------------------------------------------------------------ life
@@ -99,11 +106,13 @@ class Cluster:
         """Build (not start) a manager of some components."""
         controllers: list[Controller] = [controller for component in components for controller in component.create(self.settings)]
         client = self.controller_client(name)
-        virtual = getattr(asyncio.get_running_loop(), "virtual", False)
-        extra: dict[str, Any] = {"slice_seconds": 0.0} if virtual else {}
-        return Manager(name, controllers, client=client, env=self.env, gates=self.gates, **extra)
+        return Manager(name, controllers, client=client, env=self.env, gates=self.gates, slice_seconds=0.0 if self.separate else SLICE, on_error=self._failed)
 
-    def controller_client(self, process: str) -> InProcessClient:
+    def _failed(self, controller: Controller, key: str, problem: Exception) -> None:
+        self.failures.append((controller.name, key, problem))
+        del self.failures[:-100]
+
+    def controller_client(self, process: str) -> Client:
         """Return the client of one controller process; the simulation overrides this to put faults in between."""
         return InProcessClient(self.server, Caller(user=f"system:{process}", agent=process))
 

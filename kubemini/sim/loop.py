@@ -192,6 +192,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # ------------------------------------------------------------------------------------------- looking at it
 
+    def next_timer(self) -> float:
+        """Return the virtual time at which the next timer is due, infinity when none is set."""
+        return float(self._timers[0][0]) if self._next_timer_is_set() else math.inf
+
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
         """Return the tasks that are not done, oldest first."""
         return [task for task in self._tasks if not task.done()]

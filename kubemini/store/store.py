@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -42,6 +42,8 @@ class Store:
         self.tables: dict[str, Table] = {}
         self.floor = FIRST_REVISION
         """The highest revision compacted by `compact`; new tables start with it."""
+        self.observer: Callable[[str, Change], None] | None = None
+        """Called with (table name, change) after every commit, before anyone else hears of it: invariants and traces."""
 
     def table(self, name: str) -> Table:
         """Return a table by name, making it on first use."""
@@ -120,6 +122,8 @@ class Table:
         for index in self._indexes.values():
             index.replace(change.key, change.old, change.new)
         self.log.append(change)
+        if self.store.observer is not None:
+            self.store.observer(self.name, change)
         if self.idle:
             idle, self.idle = self.idle, []
             for watch in idle:
