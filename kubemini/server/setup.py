@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kubemini.runtime.env import Env
 from kubemini.server.admission import Chain
-from kubemini.server.kinds import builtin_subresources
 from kubemini.server.plugins import builtin_plugins
 from kubemini.server.registry import Registry
 from kubemini.server.requests import ApiServer
+from kubemini.server.subresources.builtin import builtin_subresources
 from kubemini.store import Store
 
 
 def api_server(store: Store, registry: Registry, env: Env) -> ApiServer:
     """Return a server with every built-in plugin and subresource."""
-    return ApiServer(store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources())
+    return ApiServer(store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources(env))
