@@ -1,0 +1,141 @@
+"""The rules of Endpoints and of EndpointSlices (discovery.k8s.io)."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from kubemini.api.trees import Tree
+from kubemini.machinery import names
+from kubemini.machinery.errors import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, one_of, ordinary_ip, port_number, wrong
+from kubemini.server.kinds.core.pod_containers import PROTOCOLS
+from kubemini.server.kinds.tables import ENDPOINT_SLICE, ENDPOINTS
+from kubemini.server.strategy import Strategy, WriteContext
+
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+_MAX_ENDPOINTS, _MAX_ADDRESSES, _MAX_PORTS = 1000, 100, 20000
+
+
+class EndpointsStrategy(Strategy):
+    """Endpoints."""
+
+    create_on_update = True
+    table = ENDPOINTS
+
+    def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Check addresses and ports."""
+        return list(_subsets(obj))
+
+
+def _subsets(obj: Tree) -> Errors:
+    for index, subset in enumerate(obj.get("subsets") or ()):
+        here = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            yield required(here, "must specify `addresses` or `notReadyAddresses`")
+        for key in ("addresses", "notReadyAddresses"):
+            for at, address in enumerate(subset.get(key) or ()):
+                yield from _address(address, f"{here}.{key}[{at}]")
+        ports = subset.get("ports") or ()
+        for at, port in enumerate(ports):
+            there = f"{here}.ports[{at}]"
+            if port.get("name"):
+                yield from wrong(names.dns1123_label, port["name"], f"{there}.name")
+            elif len(ports) > 1:
+                yield required(f"{there}.name")
+            yield from port_number(port.get("port", 0), f"{there}.port")
+            yield from one_of(port.get("protocol"), PROTOCOLS, f"{there}.protocol")
+            if port.get("appProtocol") is not None:
+                yield from wrong(names.qualified_name, port["appProtocol"], f"{there}.appProtocol")
+
+
+def _address(address: Tree, path: str) -> Errors:
+    yield from ip(address.get("ip", ""), f"{path}.ip")
+    if address.get("hostname"):
+        yield from wrong(names.dns1123_label, address["hostname"], f"{path}.hostname")
+    if address.get("nodeName") is not None:
+        yield from wrong(names.dns1123_subdomain, address["nodeName"], f"{path}.nodeName")
+    yield from ordinary_ip(address.get("ip", ""), f"{path}.ip")
+
+
+class EndpointSliceStrategy(Strategy):
+    """EndpointSlices. Their generation follows endpoints and ports."""
+
+    has_generation = True
+    table = ENDPOINT_SLICE
+
+    def spec_changed(self, new: Tree, old: Tree) -> bool:
+        """There is no spec: endpoints and ports count."""
+        return any(new.get(key) != old.get(key) for key in ("endpoints", "ports"))
+
+    def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Check addresses and ports."""
+        kind = obj.get("addressType", "")
+        errors = list(one_of(kind, _ADDRESS_TYPES, "addressType"))
+        return [*errors, *_endpoints(obj.get("endpoints") or (), kind), *_ports(obj.get("ports") or ())]
+
+    def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Check the same, and that the type of addresses stays."""
+        errors = self.validate_create(new, ctx)
+        if new.get("addressType") != old.get("addressType"):
+            errors.append(invalid("addressType", new.get("addressType"), IMMUTABLE))
+        return errors
+
+
+def _endpoints(endpoints: list[Tree] | tuple[()], kind: str) -> Errors:
+    if len(endpoints) > _MAX_ENDPOINTS:
+        yield too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)
+        return
+    for index, endpoint in enumerate(endpoints):
+        here = f"endpoints[{index}]"
+        addresses = endpoint.get("addresses") or ()
+        if not addresses:
+            yield required(f"{here}.addresses", "must contain at least 1 endpoint")
+        elif len(addresses) > _MAX_ADDRESSES:
+            yield too_many(f"{here}.addresses", len(addresses), _MAX_ADDRESSES)
+        for at, address in enumerate(addresses):
+            yield from _slice_address(address, kind, f"{here}.addresses[{at}]")
+        if endpoint.get("nodeName") is not None:
+            yield from wrong(names.dns1123_subdomain, endpoint["nodeName"], f"{here}.nodeName")
+        for key, value in (endpoint.get("deprecatedTopology") or {}).items():
+            yield from wrong(names.qualified_name, key, f"{here}.deprecatedTopology")
+            yield from wrong(names.label_value, value, f"{here}.deprecatedTopology[{key}]")
+        if endpoint.get("hostname") is not None:
+            yield from wrong(names.dns1123_label, endpoint["hostname"], f"{here}.hostname")
+
+
+def _slice_address(address: str, kind: str, path: str) -> Errors:
+    if kind == "FQDN":
+        yield from wrong(names.dns1123_subdomain, address, path)
+        if "." not in address:
+            yield invalid(path, address, "should be a domain with at least two segments separated by dots")
+        return
+    if kind not in _ADDRESS_TYPES:
+        return
+    try:
+        found = f"IPv{ipaddress.ip_address(address).version}"
+    except ValueError:
+        found = ""
+    if found != kind:
+        yield invalid(path, address, f"must be a valid {kind} address")
+    yield from ordinary_ip(address, path)
+
+
+def _ports(ports: list[Tree] | tuple[()]) -> Errors:
+    if len(ports) > _MAX_PORTS:
+        yield too_many("ports", len(ports), _MAX_PORTS)
+        return
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        here, name = f"ports[{index}]", port.get("name") or ""
+        if name:
+            yield from wrong(names.dns1123_label, name, f"{here}.name")
+        if name in seen:
+            yield duplicate(f"{here}.name", name)
+        seen.add(name)
+        protocol = port.get("protocol")
+        if not protocol:
+            yield required(f"{here}.protocol")
+        elif protocol not in PROTOCOLS:
+            yield not_supported(f"{here}.protocol", protocol, PROTOCOLS)
+        if port.get("appProtocol") is not None:
+            yield from wrong(names.qualified_name, port["appProtocol"], f"{here}.appProtocol")
