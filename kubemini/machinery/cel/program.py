@@ -10,7 +10,7 @@ from kubemini.machinery.cel import costs
 from kubemini.machinery.cel.checking import Checked, check
 from kubemini.machinery.cel.compiling import QUICK_FAILURES, Function, compile_function
 from kubemini.machinery.cel.costs import Estimate
-from kubemini.machinery.cel.declared import Declared
+from kubemini.machinery.cel.declared import Convert, Declared
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.parsing import parse
 from kubemini.machinery.cel.types import DYN, Type, optional_of
@@ -41,12 +41,13 @@ class Environment:
 class Program:
     """A compiled expression. `Program.compile` raises `CelCompileError`, `evaluate` raises `CelEvaluationError`."""
 
-    __slots__ = ("_careful", "_environment", "_parameters", "_quick", "checked")
+    __slots__ = ("_careful", "_conversions", "_environment", "_parameters", "_quick", "checked")
 
     def __init__(self, checked: Checked, environment: Environment) -> None:
         self.checked = checked
         self._environment = environment
         self._parameters = tuple(sorted(checked.references))
+        self._conversions = _conversions(environment, self._parameters)
         self._quick: Function | None = None
         self._careful: Function | None = None
 
@@ -98,23 +99,15 @@ class Program:
 
     def call(self, *args: Any) -> Any:
         """Evaluate with the values of `parameters`, in order."""
-        declared = self._environment.declared
-        if declared:
-            args = tuple(self._converted(name, arg, declared) for name, arg in zip(self._parameters, args, strict=True))
-        if self._quick is None:
-            self._quick = compile_function(self.checked, self._parameters, careful=False)
+        if self._conversions is not None:
+            args = tuple(convert(arg) for convert, arg in zip(self._conversions, args, strict=True))
+        quick = self._quick
+        if quick is None:
+            quick = self._quick = compile_function(self.checked, self._parameters, careful=False)
         try:
-            return self._quick(*args)
+            return quick(*args)
         except QUICK_FAILURES:
             return self._decide(args)
-
-    def _converted(self, name: str, arg: Any, declared: Mapping[str, Declared]) -> Any:
-        known = declared.get(name)
-        if known is None or known.convert is None or arg is None:
-            return arg
-        if self._environment.variables[name].kind == "opaque":
-            return some(known.convert(arg.value)) if arg.present else arg
-        return known.convert(arg)
 
     def _decide(self, args: tuple[Any, ...]) -> Any:
         if self._careful is None:
@@ -126,6 +119,26 @@ class Program:
         except QUICK_FAILURES as error:
             # A null where the schema promises a value, or a nesting deeper than Python's stack.
             raise CelEvaluationError("no such overload") from error
+
+
+def _conversions(environment: Environment, names: tuple[str, ...]) -> tuple[Convert, ...] | None:
+    """Return what makes values of the raw JSON of variables; None where raw JSON is the value of all of them."""
+    found = [_conversion(environment, name) for name in names]
+    return tuple(each or _unchanged for each in found) if any(found) else None
+
+
+def _conversion(environment: Environment, name: str) -> Convert | None:
+    known = environment.declared.get(name)
+    if known is None or known.convert is None:
+        return None
+    convert = known.convert
+    if environment.variables[name].kind == "opaque":
+        return lambda arg: some(convert(arg.value)) if arg.present else arg
+    return lambda arg: None if arg is None else convert(arg)
+
+
+def _unchanged(arg: Any) -> Any:
+    return arg
 
 
 _NOTHING = Environment({})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubemini.machinery.cel.errors import CelEvaluationError
@@ -95,6 +96,7 @@ def date_time(text: str) -> Timestamp:
     return instant(found)
 
 
+@lru_cache(maxsize=8192)
 def is_date_time(text: str) -> bool:
     """Tell whether a text is a date-time in the sense of ``format: date-time``."""
     return _parsed(_loose(text)) is not None
