@@ -5,15 +5,15 @@ Mirrors apimachinery's ``pkg/util/managedfields`` (1.36).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.apply.paths import FieldsError, paths, read
 from kubemini.machinery.apply.sets import EMPTY, Fields, union
 from kubemini.machinery.errors import FieldConflict
 from kubemini.machinery.gotext import quoted
+from kubemini.machinery.memo import IdentityMemo
 
 APPLY = "Apply"
 UPDATE = "Update"
@@ -37,26 +37,25 @@ class Manager(NamedTuple):
         return f"{text} using {self.api_version}" if self.operation == UPDATE else text
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(NamedTuple):
     """What one manager owns, as of one version."""
 
     fields: Fields
     api_version: str
     time: str | None = None
-    entry: Tree | None = None
-    """The stored entry that says exactly this, None where it has to be written anew."""
 
     def with_fields(self, fields: Fields) -> Owned:
         """Return the same with other fields."""
-        return self if fields is self.fields else replace(self, fields=fields, entry=None)
+        return self if fields is self.fields else Owned(fields, self.api_version, self.time)
 
     def at(self, time: str | None) -> Owned:
         """Return the same with another time."""
-        return self if time == self.time else replace(self, time=time, entry=None)
+        return self if time == self.time else Owned(self.fields, self.api_version, time)
 
 
 Managed = dict[Manager, Owned]
+"""The managers of an object; never mutated once it was returned."""
+NOBODY: Final[Managed] = {}
 
 
 def updater(name: str, api_version: str, subresource: str) -> Manager:
@@ -71,22 +70,32 @@ def applier(name: str, subresource: str) -> Manager:
 
 # ----------------------------------------------------------------------------------------------- reading
 
+_READ: IdentityMemo[tuple[Manager, Owned]] = IdentityMemo(16384)
+_LISTS_READ: IdentityMemo[Managed] = IdentityMemo(16384)
 
-def decode(entries: Iterable[Mapping[str, Any]] | None) -> Managed:
-    """Return the managers of stored or sent entries. Raise `FieldsError` where one is malformed."""
-    found: Managed = {}
-    for each in entries or ():
-        operation, api_version = each.get("operation"), each.get("apiVersion")
-        if operation not in {APPLY, UPDATE}:
-            raise FieldsError("operation must be `Apply` or `Update`")
-        if not api_version:
-            raise FieldsError("apiVersion must not be empty")
-        if each.get("fieldsType") != "FieldsV1":
-            raise FieldsError(f"invalid fieldsType {quoted(each.get('fieldsType') or '')} in managed fields entry")
-        fields = each.get("fieldsV1")
-        manager = Manager(each.get("manager") or "", operation, "" if operation == APPLY else api_version, each.get("subresource") or "")
-        found[manager] = Owned(EMPTY if fields is None else read(fields), api_version, each.get("time"), each)  # type: ignore[arg-type]
-    return found
+
+def decode(entries: Sequence[Mapping[str, Any]] | None) -> Managed:
+    """Return the managers of stored or sent entries; the mapping must not be mutated. Raise `FieldsError` where an entry is malformed."""
+    if not entries:
+        return NOBODY
+    known = _LISTS_READ.get(entries)
+    return known if known is not None else _LISTS_READ.put(entries, dict(map(_decoded, entries)))
+
+
+def _decoded(entry: Mapping[str, Any]) -> tuple[Manager, Owned]:
+    known = _READ.get(entry)
+    if known is not None:
+        return known
+    operation, api_version = entry.get("operation"), entry.get("apiVersion")
+    if operation not in {APPLY, UPDATE}:
+        raise FieldsError("operation must be `Apply` or `Update`")
+    if not api_version:
+        raise FieldsError("apiVersion must not be empty")
+    if entry.get("fieldsType") != "FieldsV1":
+        raise FieldsError(f"invalid fieldsType {quoted(entry.get('fieldsType') or '')} in managed fields entry")
+    fields = entry.get("fieldsV1")
+    manager = Manager(entry.get("manager") or "", operation, "" if operation == APPLY else api_version, entry.get("subresource") or "")
+    return _READ.put(entry, (manager, Owned(EMPTY if fields is None else read(fields), api_version, entry.get("time"))))
 
 
 def of_update(live: Mapping[str, Any], new: Mapping[str, Any], *, subresource: bool) -> Managed:
@@ -97,28 +106,43 @@ def of_update(live: Mapping[str, Any], new: Mapping[str, Any], *, subresource: b
     sent = new.get("managedFields")
     if not subresource and sent is not live.get("managedFields") and isinstance(sent, list):
         if not sent or sent == [{}]:
-            return {}
+            return NOBODY
         try:
             found = decode(sent)
         except FieldsError:
-            found = {}
+            found = NOBODY
         if found:
             return found
     try:
         return decode(live.get("managedFields"))
     except FieldsError:
-        return {}
+        return NOBODY
 
 
 # ----------------------------------------------------------------------------------------------- writing
 
 
+_WRITTEN_LIMIT = 16384
+_ENTRIES: dict[tuple[Manager, str, str | None, int], tuple[Fields, Tree]] = {}
+_LISTS: dict[tuple[int, ...], list[Tree]] = {}
+
+
 def encode(managed: Managed) -> list[Tree] | None:
-    """Return the entries in order: Apply before Update, older first, then by name, version and subresource. None for no entries."""
+    """Return the entries in order: Apply before Update, older first, then by name, version and subresource. None for no entries.
+
+    Equal entries, and equal lists of them, are mostly the same objects: 10,000 pods of one template share theirs.
+    """
     if not managed:
         return None
-    ordered = sorted(managed.items(), key=_order)
-    return [owned.entry if owned.entry is not None else _entry(manager, owned) for manager, owned in ordered]
+    items = sorted(managed.items(), key=_order) if len(managed) > 1 else managed.items()
+    entries = [_entry(manager, owned) for manager, owned in items]
+    # The lists keep their entries alive, so that ids name them.
+    key = tuple(map(id, entries))
+    known = _LISTS.get(key)
+    if known is None:
+        _halve(_LISTS)
+        known = _LISTS[key] = entries
+    return known
 
 
 def _order(item: tuple[Manager, Owned]) -> tuple[str, str, str, str, str]:
@@ -127,6 +151,10 @@ def _order(item: tuple[Manager, Owned]) -> tuple[str, str, str, str, str]:
 
 
 def _entry(manager: Manager, owned: Owned) -> Tree:
+    key = (manager, owned.api_version, owned.time, id(owned.fields))
+    known = _ENTRIES.get(key)
+    if known is not None:
+        return known[1]
     entry: Tree = {"manager": manager.name, "operation": manager.operation, "apiVersion": owned.api_version}
     if owned.time is not None:
         entry["time"] = owned.time
@@ -134,7 +162,16 @@ def _entry(manager: Manager, owned: Owned) -> Tree:
     entry["fieldsV1"] = owned.fields
     if manager.subresource:
         entry["subresource"] = manager.subresource
+    _halve(_ENTRIES)
+    _ENTRIES[key] = (owned.fields, entry)
+    _READ.put(entry, (manager, owned))
     return entry
+
+
+def _halve(memo: dict[Any, Any]) -> None:
+    if len(memo) >= _WRITTEN_LIMIT:
+        for key in list(memo)[: _WRITTEN_LIMIT // 2]:
+            del memo[key]
 
 
 def capped(managed: Managed) -> Managed:

@@ -15,6 +15,7 @@ from kubemini.machinery.merge import same
 
 _ABSENT: Final = object()
 _MEMO_LIMIT = 16384
+_FLAT_LIMIT = 1024
 
 
 class Change(NamedTuple):
@@ -78,12 +79,16 @@ _WHOLE: dict[int, tuple[Any, Shape, Fields]] = {}
 
 def whole(value: Any, shape: Shape) -> Fields:
     """Return the set below the path of a value that appears or vanishes: everything in it, containers included. Once per subtree."""
-    if shape.leaf or not value or not isinstance(value, dict | list):
+    if shape.leaf or not value or not granular(value, shape):
         return LEAF
+    if shape.flat is not None and isinstance(value, dict):
+        # The keys alone decide.
+        keys = tuple(value)
+        return shape.flat.get(keys) or _flat(keys, shape)
     known = _WHOLE.get(id(value))
     if known is not None and known[1] is shape:
         return known[2]
-    found = _whole(value, shape)
+    found = _whole_object(value, shape) if isinstance(value, dict) else _whole_list(value, shape)
     if len(_WHOLE) >= _MEMO_LIMIT:
         for key in list(_WHOLE)[: _MEMO_LIMIT // 2]:
             del _WHOLE[key]
@@ -91,24 +96,41 @@ def whole(value: Any, shape: Shape) -> Fields:
     return found
 
 
-def _whole(value: Any, shape: Shape) -> Fields:
+def _flat(keys: tuple[str, ...], shape: Shape) -> Fields:
+    known = shape.flat
+    assert known is not None
+    if len(known) >= _FLAT_LIMIT:
+        known.clear()
     found: Fields = {MEMBER: LEAF}
-    if isinstance(value, dict):
-        if not shape.is_object or shape.atomic_object:
-            return LEAF
-        fields, element = shape.fields, shape.element or DEDUCED
-        for key, each in value.items():
-            below = fields.get(key, element)
-            found[f"f:{key}"] = LEAF if below.leaf else whole(each, below)
-        return interned(found)
-    if not shape.is_list or shape.atomic_list:
-        return LEAF
-    items = shape.items
-    assert items is not None
-    for each in value:
-        element_text = shape.element_of(each)
-        found[element_text] = LEAF if element_text in found else whole(each, items)
+    for key in keys:
+        found[f"f:{key}"] = LEAF
+    known[keys] = found = interned(found)
+    return found
+
+
+def _whole_object(value: dict[str, Any], shape: Shape) -> Fields:
+    found: Fields = {MEMBER: LEAF}
+    plan = shape.plan
+    for key, each in value.items():
+        element, below, leaf = plan.get(key) or _unplanned(key, shape)
+        found[element] = LEAF if leaf else whole(each, below)
     return interned(found)
+
+
+def _whole_list(items: list[Any], shape: Shape) -> Fields:
+    found: Fields = {MEMBER: LEAF}
+    below = shape.items
+    assert below is not None
+    for each in items:
+        element = shape.element_of(each)
+        found[element] = LEAF if element in found else whole(each, below)
+    return interned(found)
+
+
+def _unplanned(key: str, shape: Shape) -> tuple[str, Shape, bool]:
+    """Return path element, shape and leaf-ness of a key that is no declared field."""
+    below = shape.element or DEDUCED
+    return f"f:{key}", below, below.leaf
 
 
 # ----------------------------------------------------------------------------------------------- comparison
@@ -134,42 +156,54 @@ _LEAF_CHANGED: Final[_Pair] = (None, LEAF)
 def _objects(old: dict[str, Any], new: dict[str, Any], shape: Shape, skip: frozenset[str]) -> _Pair:
     removed: Fields | None = None
     changed: Fields | None = None
-    fields, element, present = shape.fields, shape.element or DEDUCED, shape.present
+    plan, present = shape.plan, shape.present
+    unseen = len(old)
     for key, after in new.items():
         before = old.get(key, _ABSENT)
-        if before is after or key in skip:
+        if before is not _ABSENT:
+            unseen -= 1
+            if before is after:
+                continue
+        elif key in present:
+            before = present[key]
+        if key in skip:
             continue
-        below = fields.get(key, element)
+        element, below, leaf = plan.get(key) or _unplanned(key, shape)
+        gone: Fields | None = None
         if before is _ABSENT:
-            before = present.get(key, _ABSENT)
-            if before is _ABSENT:
+            fresh: Fields | None = LEAF if leaf else whole(after, below)
+        elif leaf:
+            if before == after and (type(before) is type(after) or same(before, after)):
+                continue
+            fresh = LEAF
+        else:
+            gone, fresh = _values(before, after, below)
+        if gone is not None:
+            if removed is None:
+                removed = {}
+            removed[element] = gone
+        if fresh is not None:
+            if changed is None:
+                changed = {}
+            changed[element] = fresh
+    if unseen:
+        for key, before in old.items():
+            if key in new or key in skip:
+                continue
+            element, below, leaf = plan.get(key) or _unplanned(key, shape)
+            fresh = None
+            if key in present:
+                gone, fresh = _values(before, present[key], below)
+            else:
+                gone = LEAF if leaf else whole(before, below)
+            if gone is not None:
+                if removed is None:
+                    removed = {}
+                removed[element] = gone
+            if fresh is not None:
                 if changed is None:
                     changed = {}
-                changed[f"f:{key}"] = LEAF if below.leaf else whole(after, below)
-                continue
-        gone, fresh = _values(before, after, below)
-        if gone is not None:
-            if removed is None:
-                removed = {}
-            removed[f"f:{key}"] = gone
-        if fresh is not None:
-            if changed is None:
-                changed = {}
-            changed[f"f:{key}"] = fresh
-    for key, before in old.items():
-        if key in new or key in skip:
-            continue
-        below = fields.get(key, element)
-        zero = present.get(key, _ABSENT)
-        gone, fresh = (LEAF if below.leaf else whole(before, below), None) if zero is _ABSENT else _values(before, zero, below)
-        if gone is not None:
-            if removed is None:
-                removed = {}
-            removed[f"f:{key}"] = gone
-        if fresh is not None:
-            if changed is None:
-                changed = {}
-            changed[f"f:{key}"] = fresh
+                changed[element] = fresh
     return (None if removed is None else interned(removed), None if changed is None else interned(changed))
 
 
@@ -180,7 +214,7 @@ def _values(old: Any, new: Any, shape: Shape) -> _Pair:
     mine, theirs = granular(new, shape), granular(old, shape)
     # Null goes with whatever stands on the other side; two empty values are leaves, which keeps {} and null apart.
     if (mine or new is None) and (theirs or old is None) and (old or new):
-        if isinstance(old, dict) or isinstance(new, dict):
+        if isinstance(new, dict) or isinstance(old, dict):
             return _objects(old or {}, new or {}, shape, shape.skip)
         return _lists(old or [], new or [], shape)
     if same(old, new):
@@ -191,48 +225,59 @@ def _values(old: Any, new: Any, shape: Shape) -> _Pair:
 
 def _lists(old: list[Any], new: list[Any], shape: Shape) -> _Pair:
     """Compare two sets or keyed lists, element by element; their order does not matter."""
-    items = shape.items
-    assert items is not None
-    before = _by_element(old, shape)
-    after = _by_element(new, shape)
+    below = shape.items
+    assert below is not None
+    element_of = shape.element_of
+    before = {element_of(each): each for each in old}
+    after = {element_of(each): each for each in new}
+    if len(before) != len(old) or len(after) != len(new):
+        return _doubled_lists(_by_element(old, shape), _by_element(new, shape), below)
     removed: Fields = {}
     changed: Fields = {}
     for element, mine in after.items():
-        theirs = before.get(element)
-        if theirs is None:
-            changed[element] = LEAF if len(mine) > 1 or items.leaf else whole(mine[0], items)
-        elif len(mine) == 1 and len(theirs) == 1:
-            if mine[0] is theirs[0]:
-                continue
-            gone, fresh = _values(theirs[0], mine[0], items)
+        theirs = before.get(element, _ABSENT)
+        if theirs is mine:
+            continue
+        if theirs is _ABSENT:
+            changed[element] = whole(mine, below)
+            continue
+        gone, fresh = _values(theirs, mine, below)
+        if gone is not None:
+            removed[element] = gone
+        if fresh is not None:
+            changed[element] = fresh
+    for element, theirs in before.items():
+        if element not in after:
+            removed[element] = whole(theirs, below)
+    return (interned(removed) if removed else None, interned(changed) if changed else None)
+
+
+def _doubled_lists(before: dict[str, list[Any]], after: dict[str, list[Any]], below: Shape) -> _Pair:
+    """Compare lists with doubled elements: those are owned as one, and changed when any of them is."""
+    removed: Fields = {}
+    changed: Fields = {}
+    for element in dict.fromkeys([*before, *after]):
+        theirs, mine = before.get(element, []), after.get(element, [])
+        if len(theirs) > 1 and len(mine) > 1:
+            if not same(theirs, mine):
+                changed[element] = LEAF
+        elif len(theirs) == 1 and len(mine) == 1:
+            gone, fresh = _values(theirs[0], mine[0], below)
             if gone is not None:
                 removed[element] = gone
             if fresh is not None:
                 changed[element] = fresh
-        elif len(mine) > 1 and len(theirs) > 1:
-            if not same(mine, theirs):
-                changed[element] = LEAF
-        elif len(theirs) > 1:
-            # No longer doubled: the mark of doubles goes, the one element appears.
-            removed[element] = LEAF
-            changed[element] = whole(mine[0], items)
         else:
-            removed[element] = whole(theirs[0], items)
-            changed[element] = LEAF
-    for element, theirs in before.items():
-        if element not in after:
-            removed[element] = LEAF if len(theirs) > 1 or items.leaf else whole(theirs[0], items)
+            if theirs:
+                removed[element] = LEAF if len(theirs) > 1 else whole(theirs[0], below)
+            if mine:
+                changed[element] = LEAF if len(mine) > 1 else whole(mine[0], below)
     return (interned(removed) if removed else None, interned(changed) if changed else None)
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
     """Return list items by path element; an element with several items is doubled."""
-    element_of = shape.element_of
     found: dict[str, list[Any]] = {}
     for each in items:
-        element = element_of(each)
-        if element in found:
-            found[element].append(each)
-        else:
-            found[element] = [each]
+        found.setdefault(shape.element_of(each), []).append(each)
     return found

@@ -25,12 +25,14 @@ class Shape:
     """
 
     __slots__ = (
+        "_plan",
         "_texts",
         "atomic_list",
         "atomic_object",
         "defaults",
         "element",
         "fields",
+        "flat",
         "is_list",
         "is_object",
         "items",
@@ -64,7 +66,20 @@ class Shape:
         """Values of absent keys."""
         self.leaf = True
         """Whether every value is owned as a whole. Set by `sealed`."""
+        self.flat: dict[tuple[str, ...], Any] | None = None
+        """Known sets of objects whose fields are all owned as a whole, by their keys; None for other shapes. Set with the plan."""
+        self._plan: dict[str, tuple[str, Shape, bool]] | None = None
         self._texts: dict[Any, str] = {}
+
+    @property
+    def plan(self) -> dict[str, tuple[str, Shape, bool]]:
+        """Path element, shape and leaf-ness of each declared field: one look-up instead of three in the loops over objects."""
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = {name: (f"f:{name}", below, below.leaf) for name, below in self.fields.items()}
+            if self.is_object and all(below.leaf for below in self.fields.values()) and (self.element is None or self.element.leaf):
+                self.flat = {}
+        return plan
 
     def sealed(self) -> Shape:
         """Finish the construction."""

@@ -70,24 +70,40 @@ def track_update(
     `new` is what the client wants, before admission and before the strategy: what those change is owned by nobody.
     O(what differs between the two); the live entries themselves come back when nothing does.
     """
-    meta = new.get("metadata") or {}
-    live_meta = ((old or {}).get("metadata") or {}) if old is not None else {}
-    managed = managers.of_update(live_meta, meta, subresource=bool(subresource))
+    live_meta = old.get("metadata") or _NO_META if old is not None else _NO_META
+    managed = managers.of_update(live_meta, new.get("metadata") or _NO_META, subresource=subresource != "")
     if not managed and old is not None:
         return None
     try:
-        managed = _updated(old or {}, new, managed, updater(manager, api_version, subresource), api_version, time, schema, reset)
+        change = _changes(old or _NO_META, new, api_version, schema, reset)
+        step = (id(managed), id(change.removed), id(change.changed), manager, api_version, subresource, time, id(schema))
+        known = _STEPS.get(step)
+        if known is None:
+            writer = updater(manager, api_version, subresource)
+            new_managed = _updated(old or _NO_META, new, managed, writer, api_version, time, schema, reset, change)
+            known = (managed, change, schema, managers.encode(new_managed))
+            if schema.stable and all(each.api_version == api_version for each in managed.values()):
+                if len(_STEPS) >= _STEPS_LIMIT:
+                    _STEPS.clear()
+                _STEPS[step] = known
     except FieldsError:
         # Never a reason to refuse a write: who owned what stays as it was.
         kept: list[Tree] | None = live_meta.get("managedFields")
         return kept
-    return managers.encode(managed)
+    return known[3]
 
 
-def _updated(old: Tree, new: Tree, managed: Managed, manager: Manager, api_version: str, time: str, schema: ApplySchema, reset: Reset) -> Managed:
-    """Return managers after a plain write: the writer gains what it changed, everybody else loses it."""
+_NO_META: Tree = {}
+_STEPS: dict[tuple[object, ...], tuple[Managed, Change, ApplySchema, list[Tree] | None]] = {}
+"""What became of managers that met a change. Pods of one template go the same steps, and all of their parts are shared; each entry keeps its parts alive."""
+_STEPS_LIMIT = 8192
+
+
+def _updated(
+    old: Tree, new: Tree, managed: Managed, manager: Manager, api_version: str, time: str, schema: ApplySchema, reset: Reset, here: Change
+) -> Managed:
+    """Return managers after a plain write that did `here`: the writer gains what it changed, everybody else loses it."""
     managed = _reconciled(managed, schema)
-    here = _changes(old, new, api_version, schema, reset)
     managed = _taken(managed, _Comparisons(old, new, {api_version: here}, schema, reset), None)
     gained = difference(reset.applied(here.changed), _STRIPPED)
     if gained:
@@ -188,7 +204,8 @@ def apply(
         managed = managers.decode(meta.get("managedFields"))
         if not managed and live is not None:
             first = updater(BEFORE_FIRST_APPLY, api_version, subresource)
-            managed = _updated({}, live, managed, first, api_version, time, schema, reset)
+            born = _changes({}, live, api_version, schema, reset)
+            managed = _updated({}, live, managed, first, api_version, time, schema, reset, born)
         allowed = _allowed_by_last_applied(live, api_version, schema) if manager == KUBECTL and live is not None and not force else EMPTY
         applied = request.applied_to(live or {}, managed, force=force, allowed=allowed)
     except FieldsError as error:
