@@ -128,6 +128,29 @@ def expanded(schema: Tree, definitions: Mapping[str, Tree]) -> Tree:
     return out
 
 
+def referenced(schema: Tree, definitions: Mapping[str, Tree]) -> dict[str, Tree]:
+    """Return every definition that a schema refers to, directly or through another one, by name and sorted."""
+    found: dict[str, Tree] = {}
+    todo = [schema]
+    while todo:
+        for name in _references(todo.pop()):
+            if name not in found:
+                found[name] = definitions[name]
+                todo.append(found[name])
+    return dict(sorted(found.items()))
+
+
+def _references(schema: Tree) -> Iterator[str]:
+    ref = schema.get("$ref")
+    if ref is not None:
+        yield ref.removeprefix(REF)
+    for each in (schema.get("properties") or {}).values():
+        yield from _references(each)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from _references(schema[key])
+
+
 def _record_name(definition: str) -> str:
     if definition.startswith(_META):
         return f"meta/v1.{definition.removeprefix(_META)}"
