@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kubemini.api import resources
 from kubemini.api.embedded import EmbeddedTypes, referenced
 from kubemini.api.openapi import generated_files
 from kubemini.api.owned import GENERATED, OwnedKind, owned_kinds, schema_of
@@ -74,3 +75,10 @@ def test_unknown_kinds() -> None:
     for group, version, kind in (("jobset.x-k8s.io", "v1alpha2", "Pod"), ("jobset.x-k8s.io", "v9", "JobSet"), ("nobody", "v1", "JobSet")):
         with pytest.raises(KeyError):
             schema_of(group, version, kind)
+
+
+def test_handles() -> None:
+    """Every kind of ours has a handle in its stored version."""
+    handles = {value for value in vars(resources).values() if isinstance(value, resources.Resource)}
+    for kind in owned_kinds():
+        assert resources.Resource(kind.group, kind.versions[0].name, kind.plural, kind.kind, kind.namespaced) in handles
