@@ -6,7 +6,7 @@ server which nobody asks for a JobSet never does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from kubemini.api.embedded import EmbeddedTypes
@@ -72,6 +72,9 @@ def _version(owned: OwnedKind, version: OwnedVersion) -> KindVersion:
 
 class OwnedCodec:
     """The codec of one version, compiled on first use."""
+
+    definitions: Mapping[str, Tree] = EMBEDDED
+    """What ``$ref`` means in its schema."""
 
     def __init__(self, group: str, version: str, kind: str) -> None:
         self.group, self.version, self.kind = group, version, kind
