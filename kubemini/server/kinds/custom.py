@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from kubemini.api.trees import Tree
-from kubemini.machinery import jsonpath
-from kubemini.machinery.human import human_duration
-from kubemini.runtime.env import from_stamp
+from kubemini.machinery.jsonpath import JsonPath, cell
 from kubemini.server.kinds.tables.common import AGE, NAME
 from kubemini.server.strategy import Column, Scale, Strategy, Table
 
@@ -27,7 +23,7 @@ class CustomStrategy(Strategy):
     def __init__(self, *, status: bool, scale: Scale | None = None, selectable: Iterable[str] = ()) -> None:
         self.has_status = status
         self.scale = scale
-        self.fields: Mapping[str, Callable[[Tree], str]] = {path.removeprefix("."): field_text(path) for path in selectable}
+        self.fields: Mapping[str, Callable[[Tree], str]] = {path.removeprefix("."): JsonPath(path).text_of for path in selectable}
         self._aside = frozenset({"metadata", "status", "apiVersion"} if status else {"metadata", "apiVersion"})
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
@@ -41,16 +37,6 @@ def scale_of(spec_replicas: str, status_replicas: str, selector: str = "") -> Sc
     return Scale(spec_replicas.removeprefix("."), status_replicas.removeprefix("."), selector.removeprefix("."))
 
 
-def field_text(path: str) -> Callable[[Tree], str]:
-    """Return the getter of a selectable field: strings, booleans and numbers as text, "" for what is absent."""
-
-    def text(tree: Tree) -> str:
-        value = jsonpath.first(tree, path)
-        return "" if value is None else printed(value)
-
-    return text
-
-
 # ------------------------------------------------------------------------------------------------- tables
 
 
@@ -60,41 +46,9 @@ def custom_table(columns: Iterable[Mapping[str, Any]]) -> Table:
     headers = tuple(
         Column(each["name"], each["type"], each.get("format", ""), each.get("description", ""), each.get("priority", 0)) for each in stated
     )
-    cells = [(each["type"], jsonpath.compiled(each["jsonPath"])) for each in stated]
+    cells = [(JsonPath(each["jsonPath"]), each["type"]) for each in stated]
 
     def row(obj: Tree, now: float) -> list[Any]:
-        found = [obj["metadata"].get("name", "")]
-        for kind, find in cells:
-            values = find(obj)
-            found.append(_cell(kind, values[0], now) if values else None)
-        return found
+        return [obj["metadata"].get("name", ""), *[cell(path, kind, obj, now) for path, kind in cells]]
 
     return Table((NAME, *headers), row)
-
-
-def _cell(kind: str, value: Any, now: float) -> Any:
-    """Return a value as a cell of a column of some type; None where it does not fit."""
-    if kind == "string":
-        return printed(value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind == "integer":
-        return int(value) if number else None
-    if kind == "number":
-        return float(value) if number else None
-    if kind == "boolean":
-        return value if isinstance(value, bool) else None
-    if kind == "date" and isinstance(value, str):
-        try:
-            return human_duration(now - from_stamp(value))
-        except ValueError:
-            return "<invalid>"
-    return None
-
-
-def printed(value: Any) -> str:
-    """Return a value as JSONPath prints it: texts and numbers bare, lists and objects as JSON."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "<nil>"
-    return orjson.dumps(value).decode()
