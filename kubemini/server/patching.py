@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, invalid, shown
+from kubemini.machinery.schema.builtin import BuiltinCodec
+from kubemini.machinery.strategic import TypeMergeSchema, strategic_merge
 from kubemini.server.options import Patch
 from kubemini.server.registry import Served
 
@@ -41,12 +43,17 @@ def _apply(live: Tree, patch: Patch, served: Served, *, scale: bool) -> Tree:
                 "the body of the request was in an unknown format - accepted media types include: "
                 "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
             )
-        from kubemini.machinery.strategic import strategic_merge
-
         if not isinstance(patch.body, dict):
             raise BadRequest("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
-        return strategic_merge(live, patch.body, None if scale else served.version.codec.type_info)  # type: ignore[attr-defined]
+        return strategic_merge(live, patch.body, _merge_schema(served, scale=scale))
     raise BadRequest(f"unknown patch type: {patch.type}")
+
+
+def _merge_schema(served: Served, *, scale: bool) -> TypeMergeSchema:
+    codec = served.version.codec
+    if not isinstance(codec, BuiltinCodec):
+        raise TypeError(f"{served.kind.qualified} is no built-in kind: it has no strategic merge")
+    return TypeMergeSchema(codec.types, codec.types.type("autoscaling/v1.Scale") if scale else codec.type_info)
 
 
 def _undecodable(new: object, why: str) -> Invalid:

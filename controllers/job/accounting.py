@@ -1,0 +1,177 @@
+"""Exactly-once accounting of ended pods: uncounted lists, finalizers, counters, and the conditions at the end.
+
+The order of writes is the point: (1) the uids enter status.uncountedTerminatedPods together with the interim condition, (2) the finalizers go, (3) the uids whose
+finalizer is gone move into the counters, and the terminal condition is set once nothing is left to count or to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from kubemini.api.resources import PODS
+from kubemini.api.trees import Tree
+from kubemini.controllers.job.counting import Counts
+from kubemini.controllers.job.managing import last_failures
+from kubemini.controllers.job.pods import FINALIZER, index_of, tracked
+from kubemini.controllers.job.status import StatusDraft
+from kubemini.controllers.job.verdict import Verdict
+from kubemini.controllers.job.view import JobView
+from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
+from kubemini.runtime.controller import Context
+
+PER_PASS = 500
+"""How many pods one pass accounts for."""
+
+Write = Callable[[Tree, Tree], Awaitable[Tree]]
+
+
+@dataclass(slots=True)
+class Ended:
+    """Pods to account for in a pass: `succeeded` and `failed` enter the uncounted lists, `release` lose their finalizer."""
+
+    succeeded: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    release: list[Tree] = field(default_factory=list)
+
+
+def collect(job: JobView, counts: Counts, verdict: Verdict | None, removed: Sequence[Tree], ignored: Collection[str], failed_indexes: list[int] | None) -> Ended:
+    """Return what a pass accounts for. `removed` are the active pods that the verdict's deletion took."""
+    found = Ended()
+    known = job.uncounted_uids
+    succeeded, _ = job.uncounted
+    ending = verdict is not None or job.deleting
+    for pod in counts.succeeded:
+        if not job.indexed:
+            found.succeeded.append(pod["metadata"]["uid"])
+        found.release.append(pod)
+    kept = _kept_for_replacement(job, counts, failed_indexes) if failed_indexes is not None and not ending else {}
+    new = {pod["metadata"]["uid"] for pod in counts.failed}
+    for pod in counts.failed_tracked:
+        uid = pod["metadata"]["uid"]
+        if uid in kept:
+            continue
+        if uid in new and uid not in ignored:
+            found.failed.append(uid)
+        found.release.append(pod)
+    if ending:
+        listed = {pod["metadata"]["uid"] for pod in found.release}
+        failing = verdict is not None and verdict.failure
+        for pod in (*removed, *counts.terminating):
+            uid = pod["metadata"]["uid"]
+            if uid in listed or not tracked(pod):
+                continue
+            listed.add(uid)
+            if failing and uid not in known:
+                found.failed.append(uid)
+            found.release.append(pod)
+    if len(found.release) > PER_PASS:
+        found.release = found.release[:PER_PASS]
+        listed = {pod["metadata"]["uid"] for pod in found.release}
+        found.succeeded = [uid for uid in found.succeeded if uid in listed]
+        found.failed = [uid for uid in found.failed if uid in listed]
+    return found
+
+
+def _kept_for_replacement(job: JobView, counts: Counts, failed_indexes: list[int]) -> dict[str, None]:
+    """Return the failed pods that keep their finalizer because their replacement still has to take their counts over."""
+    active = {index_of(pod) for pod in counts.active}
+    over = set(failed_indexes)
+    return {pod["metadata"]["uid"]: None for index, pod in last_failures(counts.failed_tracked).items() if index not in active and index not in over}
+
+
+class Accounting:
+    """Runs the writes."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    def prepare(self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, stamp: str) -> Verdict | None:
+        """Put the uids and the interim condition into the draft; return the verdict once the terminal condition may follow, else None."""
+        draft.uncounted_succeeded += [uid for uid in ended.succeeded if uid not in draft.uncounted_succeeded]
+        draft.uncounted_failed += [uid for uid in ended.failed if uid not in draft.uncounted_failed]
+        if verdict is None:
+            return None
+        draft.set(verdict.type, "True", verdict.reason, verdict.message, stamp)
+        return verdict if draft.terminating == 0 else None
+
+    async def flush(
+        self,
+        job: JobView,
+        draft: StatusDraft,
+        ended: Ended,
+        removing: dict[str, None],
+        write: Write,
+        terminal: Verdict | None,
+        stamp: str,
+    ) -> None:
+        """Write, release, count, write again: each write only when it changes something. Raise what a write raises; nothing is lost then."""
+        base = job.tree
+        first = draft.render()
+        released = {pod["metadata"]["uid"] for pod in ended.release}
+        pending = [uid for uid in (*draft.uncounted_succeeded, *draft.uncounted_failed) if uid not in released]
+        if (ended.release or pending) and first != job.status:
+            base = await write(first, base)
+        failures = await self._release(ended.release, removing)
+        gone = released - failures
+        waiting = {uid for uid in pending if self._still_tracked(job, uid, removing)} | failures
+        counted_succeeded = [uid for uid in draft.uncounted_succeeded if uid not in waiting]
+        counted_failed = [uid for uid in draft.uncounted_failed if uid not in waiting]
+        draft.succeeded += len(counted_succeeded)
+        draft.failed += len(counted_failed)
+        draft.uncounted_succeeded = [uid for uid in draft.uncounted_succeeded if uid in waiting]
+        draft.uncounted_failed = [uid for uid in draft.uncounted_failed if uid in waiting]
+        if job.indexed:
+            draft.succeeded = _how_many(draft.completed_indexes)
+        if terminal is not None and not waiting:
+            self._finish(draft, terminal, stamp)
+        last = draft.render()
+        if last != (base.get("status") or {}):
+            await write(last, base)
+        if failures:
+            raise Conflict("some finalizers could not be removed")
+        del gone
+
+    def _still_tracked(self, job: JobView, uid: str, removing: dict[str, None]) -> bool:
+        """Tell whether an uncounted pod of an earlier pass still carries its finalizer as far as the cache shows."""
+        from kubemini.runtime.keys import controller_uid
+
+        informer = self._ctx.informer(PODS)
+        informer.add_index("controller", controller_uid)
+        for pod in informer.by_index("controller", job.uid):
+            if pod["metadata"]["uid"] == uid:
+                return tracked(pod) and uid not in removing
+        return False
+
+    async def _release(self, pods: Sequence[Tree], removing: dict[str, None]) -> set[str]:
+        """Remove the finalizers; return the uids where it failed. A pod that is gone counts as released."""
+        failures: set[str] = set()
+        for pod in pods:
+            meta = pod["metadata"]
+            uid = meta["uid"]
+            removing[uid] = None
+            patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER], "uid": uid}}
+            try:
+                await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic")
+            except NotFound:
+                removing.pop(uid, None)
+            except ApiStatus as refused:
+                removing.pop(uid, None)
+                # A pod of that name with another uid: ours is gone
+                if refused.code != 422:
+                    failures.add(uid)
+        return failures
+
+    def _finish(self, draft: StatusDraft, verdict: Verdict, stamp: str) -> None:
+        draft.active = draft.ready = 0
+        if verdict.failure:
+            draft.set("Failed", "True", verdict.reason, verdict.message, stamp)
+        else:
+            draft.set("Complete", "True", verdict.reason, verdict.message, stamp)
+            draft.completion_time = stamp
+
+
+def _how_many(text: str) -> int:
+    from kubemini.controllers.job import indexes
+
+    return len(indexes.parse(text))

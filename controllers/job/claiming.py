@@ -1,0 +1,99 @@
+"""Which pods belong to a Job: adoption of matching pods without a controller, release of owned pods whose labels no longer match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubemini.api.resources import JOBS, PODS
+from kubemini.api.trees import Tree
+from kubemini.controllers.job.pods import FINALIZER, phase, tracked
+from kubemini.controllers.job.view import JobView
+from kubemini.machinery.errors import ApiStatus, NotFound
+from kubemini.machinery.labels import from_label_selector
+from kubemini.machinery.memo import by_identity
+from kubemini.runtime.controller import Context
+from kubemini.runtime.informer import Informer
+from kubemini.runtime.keys import controller_of, key_of, owner_reference
+
+_selector = by_identity()(from_label_selector)
+
+
+def _loose(pod: Tree) -> tuple[str, ...]:
+    return () if controller_of(pod) is not None else (pod["metadata"]["namespace"],)
+
+
+class Claims:
+    """Keeps pods and Jobs matched by selector."""
+
+    def __init__(self, ctx: Context, pods: Informer) -> None:
+        self._ctx = ctx
+        self._pods = pods
+        pods.add_index("loose", _loose)
+
+    def claimants(self, pod: Tree, jobs: Informer) -> list[str]:
+        """Return the keys of Jobs whose selector matches a pod without a controller."""
+        labels = pod["metadata"].get("labels")
+        if not labels:
+            return []
+        found = []
+        for job in jobs.list(pod["metadata"]["namespace"]):
+            selector = job["spec"].get("selector")
+            if selector and _selector(selector).matches(labels):
+                found.append(key_of(job))
+        return found
+
+    def note_orphan(self, pod: Tree) -> None:
+        """Remember nothing: a tracked pod without a controller is found again by its labels when its Job is looked at."""
+
+    async def claim(self, job: JobView, owned: Sequence[Tree]) -> Sequence[Tree]:
+        """Return the pods of a Job, after adopting and releasing."""
+        selector_tree = job.spec.get("selector")
+        if not selector_tree:
+            return owned
+        matches = _selector(selector_tree).matches
+        kept = [pod for pod in owned if matches(pod["metadata"].get("labels") or {})]
+        if len(kept) < len(owned):
+            for pod in owned:
+                if not matches(pod["metadata"].get("labels") or {}):
+                    await self._let_go(job, pod)
+        loose = self._pods.by_index("loose", job.namespace)
+        adoptable = [pod for pod in loose if "deletionTimestamp" not in pod["metadata"] and matches(pod["metadata"].get("labels") or {})]
+        if adoptable and not job.deleting and await self._fresh(job):
+            for pod in adoptable:
+                adopted = await self._adopt(job, pod)
+                if adopted is not None:
+                    kept.append(adopted)
+        return kept
+
+    async def _fresh(self, job: JobView) -> bool:
+        """Ask the API itself whether the Job lives: a cache must not decide an adoption."""
+        try:
+            live = await self._ctx.client.get(JOBS, job.name, job.namespace)
+        except NotFound:
+            return False
+        return bool(live["metadata"]["uid"] == job.uid and "deletionTimestamp" not in live["metadata"])
+
+    async def _adopt(self, job: JobView, pod: Tree) -> Tree | None:
+        meta = pod["metadata"]
+        reference = owner_reference({**job.tree, "apiVersion": "batch/v1", "kind": "Job"})
+        patch: Tree = {"metadata": {"uid": meta["uid"], "ownerReferences": [reference]}}
+        if phase(pod) not in ("Succeeded", "Failed") or tracked(pod):
+            patch["metadata"]["finalizers"] = [FINALIZER]
+        try:
+            return await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic")
+        except ApiStatus:
+            return None
+
+    async def _let_go(self, job: JobView, pod: Tree) -> None:
+        meta = pod["metadata"]
+        patch = {
+            "metadata": {
+                "uid": meta["uid"],
+                "ownerReferences": [{"$patch": "delete", "uid": job.uid}],
+                "$deleteFromPrimitiveList/finalizers": [FINALIZER],
+            }
+        }
+        try:
+            await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic")
+        except ApiStatus:
+            return

@@ -1,0 +1,350 @@
+"""The Job loop. One reconcile is one pass over a Job: count its pods, judge, manage pods, account for the ended ones.
+
+Accounting is exactly-once by finalizers: an ended pod's uid goes into status.uncountedTerminatedPods, then its finalizer goes, then the uid moves into a
+counter. A crash between any two steps leaves a state from which the next pass goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kubemini.api.resources import JOBS, PODS
+from kubemini.api.trees import Tree
+from kubemini.controllers.job import indexes, pod_failure_policy
+from kubemini.controllers.job.accounting import Accounting, Ended, collect
+from kubemini.controllers.job.backoff import Record
+from kubemini.controllers.job.claiming import Claims
+from kubemini.controllers.job.counting import Counts, completed_indexes, count
+from kubemini.controllers.job.managing import Plan, plan
+from kubemini.controllers.job.per_index import newly_failed_indexes
+from kubemini.controllers.job.pods import FINALIZER, PodFactory, finished_at, phase, tracked
+from kubemini.controllers.job.status import StatusDraft
+from kubemini.controllers.job.verdict import REACHED, Verdict, is_complete, judge
+from kubemini.controllers.job.view import JobView
+from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
+from kubemini.runtime.controller import Context, Controller
+from kubemini.runtime.expectations import Expectations
+from kubemini.runtime.keys import controller_of, controller_uid, key_of
+from kubemini.runtime.workqueue import Backoff
+
+BATCH_SECONDS, BATCH_PER_POD = 0.02, 50e-6
+"""Pod events are answered together: a pass follows the first one after this long, longer for a Job with many pods, so that the cost of an event does not grow."""
+BATCH_LIMIT = 1.0
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of one Job beside its objects; gone after a restart."""
+
+    uid: str
+    record: Record = field(default_factory=Record)
+    removing: dict[str, None] = field(default_factory=dict)
+    """Pods whose finalizer was removed and whose cache entry does not show it yet."""
+    written: int = 0
+    """The resourceVersion of our last status write."""
+    factory: tuple[Tree, PodFactory] | None = None
+    finished: bool = False
+
+
+class JobController(Controller):
+    """Keys are Jobs."""
+
+    name = "job"
+    component = "job-controller"
+
+    def setup(self, ctx: Context) -> None:
+        """Follow Jobs and pods."""
+        self._ctx = ctx
+        self._jobs = ctx.informer(JOBS)
+        self._pods = ctx.informer(PODS)
+        self._pods.add_index("controller", controller_uid)
+        self._expectations: Expectations[str] = Expectations(ctx.env)
+        self._memory: dict[str, _Memory] = {}
+        self._claims = Claims(ctx, self._pods)
+        self._accounting = Accounting(ctx)
+        # Creation errors (quota, admission) are tried again after 1 s doubling to 60 s
+        self._refused = Backoff(1.0, 60.0)
+        self._jobs.on_change(self._on_job)
+        self._pods.on_change(self._on_pod)
+
+    # ------------------------------------------------------------------ events
+
+    def _on_job(self, old: Tree | None, new: Tree | None) -> None:
+        if new is None:
+            if old is not None:
+                self.queue.add(key_of(old))
+            return
+        if old is None or old["metadata"]["uid"] != new["metadata"]["uid"] or old["spec"].get("suspend") != new["spec"].get("suspend"):
+            self.queue.add(key_of(new))
+        elif old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
+            self.queue.add(key_of(new))
+        else:
+            self.queue.add_after(key_of(new), BATCH_SECONDS)
+
+    def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
+        pod = new if new is not None else old
+        if pod is None:
+            return
+        owner = controller_of(pod)
+        before = controller_of(old) if old is not None and new is not None else None
+        if before is not None and before is not owner and (owner is None or owner["uid"] != before["uid"]):
+            self._changed(before, pod, old, new)
+        if owner is None or owner["kind"] != "Job":
+            if owner is None and new is not None and old is None:
+                for key in self._claims.claimants(new, self._jobs):
+                    self.queue.add_after(key, BATCH_SECONDS)
+            if owner is None and pod["metadata"].get("finalizers") and tracked(pod):
+                self._claims.note_orphan(pod)
+            return
+        self._changed(owner, pod, old, new)
+
+    def _changed(self, owner: Tree, pod: Tree, old: Tree | None, new: Tree | None) -> None:
+        if owner["kind"] != "Job":
+            return
+        uid, pod_uid = owner["uid"], pod["metadata"]["uid"]
+        key = f"{pod['metadata']['namespace']}/{owner['name']}"
+        if old is None:
+            self._expectations.creation_observed(uid)
+        if new is None or ("deletionTimestamp" in new["metadata"] and (old is None or "deletionTimestamp" not in old["metadata"])):
+            self._expectations.deletion_observed(uid, pod_uid)
+        memory = self._memory.get(key)
+        if memory is not None and pod_uid in memory.removing and (new is None or not tracked(new)):
+            del memory.removing[pod_uid]
+        pods = self._pods.count_index("controller", uid)
+        self.queue.add_after(key, min(BATCH_SECONDS + pods * BATCH_PER_POD, BATCH_LIMIT))
+
+    # ------------------------------------------------------------------ the pass
+
+    async def reconcile(self, key: str) -> float | None:
+        """Take one pass over a Job."""
+        tree = self._jobs.get_key(key)
+        if tree is None:
+            memory = self._memory.pop(key, None)
+            if memory is not None:
+                self._expectations.forget(memory.uid)
+                await self._release_orphans(memory.uid)
+            return None
+        job = JobView(tree)
+        if job.foreign:
+            return None
+        memory = self._memory.get(key)
+        if memory is None or memory.uid != job.uid:
+            if memory is not None:
+                self._expectations.forget(memory.uid)
+            memory = self._memory[key] = _Memory(job.uid)
+        if int(job.meta["resourceVersion"]) < memory.written:
+            return None
+        if job.finished:
+            self._expectations.forget(job.uid)
+            memory.finished = True
+            await self._release(self._owned(job))
+            return None
+        if not self._expectations.satisfied(job.uid):
+            return self._expectations.lapses_in(job.uid)
+        if job.spec.get("completionMode", "NonIndexed") not in ("NonIndexed", "Indexed"):
+            self._ctx.recorder.event(tree, "Warning", "UnknownCompletionMode", "Skipped Job sync because completion mode is unknown")
+            return None
+        pods = await self._claims.claim(job, self._owned(job))
+        return await self._pass(job, pods, memory)
+
+    def _owned(self, job: JobView) -> Sequence[Tree]:
+        return self._pods.by_index("controller", job.uid)
+
+    async def _pass(self, job: JobView, pods: Sequence[Tree], memory: _Memory) -> float | None:
+        env = self._ctx.env
+        now, stamp = env.now(), env.stamp()
+        counts = count(job, pods, memory.removing)
+        draft = StatusDraft.of(job)
+        if not job.suspended and draft.start_time is None:
+            draft.start_time = stamp
+        completed = completed_indexes(job, counts)
+        policy = job.spec.get("podFailurePolicy")
+        matches = {pod["metadata"]["uid"]: pod_failure_policy.match(policy, pod) for pod in counts.failed_tracked} if policy else {}
+        ignored = {uid for uid, match in matches.items() if match.action == "Ignore"}
+        uncounted_succeeded, uncounted_failed = job.uncounted
+        failed = job.status.get("failed", 0) + len(uncounted_failed) + sum(1 for pod in counts.failed if pod["metadata"]["uid"] not in ignored)
+        succeeded = len(completed) if job.indexed else job.status.get("succeeded", 0) + len(uncounted_succeeded) + len(counts.succeeded)
+        failed_indexes: list[int] | None = None
+        if job.per_index is not None and job.indexed:
+            failed_indexes = newly_failed_indexes(job, counts, matches, completed)
+        record = memory.record.after(map(finished_at, counts.succeeded), map(finished_at, counts.failed))
+        started = job.start_time if job.start_time is not None else (now if not job.suspended else None)
+        verdict = judge(job, counts, failed=failed, completed=completed, failed_indexes=failed_indexes, now=now, started=started)
+        again: float | None = None
+        done: Plan | None = None
+        if verdict is not None:
+            if not await self._delete(job, counts.active, release=False):
+                verdict = None
+            else:
+                counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running") and pod["spec"].get("nodeName")]
+                removed, counts.active, counts.ready = counts.active, [], 0
+        if verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
+            removed = []
+            done = await self._manage(job, counts, memory, succeeded, completed, failed_indexes, ignored, record.remaining(now), now)
+            again = done.again
+            if not job.suspended and is_complete(job, counts, succeeded):
+                verdict = REACHED
+            elif not (job.suspended and is_complete(job, counts, succeeded)):
+                self._keep_suspended(job, draft, stamp)
+        elif verdict is None:
+            removed = []
+        draft.active, draft.ready, draft.terminating = len(counts.active), counts.ready, len(counts.terminating)
+        draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
+        if failed_indexes is not None:
+            draft.failed_indexes = indexes.text(failed_indexes)
+        ended = collect(job, counts, verdict, removed, ignored, failed_indexes)
+        await self._account(job, draft, ended, verdict, memory, record, stamp)
+        return _soonest(again, self._deadline(job, started, now))
+
+    # ------------------------------------------------------------------ pods
+
+    async def _manage(
+        self,
+        job: JobView,
+        counts: Counts,
+        memory: _Memory,
+        succeeded: int,
+        completed: list[int],
+        failed_indexes: list[int] | None,
+        ignored: set[str],
+        wait: float,
+        now: float,
+    ) -> Plan:
+        if job.suspended:
+            found = Plan(delete=counts.active)
+        else:
+            found = plan(job, counts, succeeded=succeeded, completed=completed, failed_indexes=failed_indexes, ignored=ignored, wait=wait, now=now)
+        if found.delete:
+            await self._delete(job, found.delete, release=True)
+            gone = {pod["metadata"]["uid"] for pod in found.delete}
+            counts.ready -= sum(1 for pod in found.delete if _ready(pod))
+            counts.terminating += [pod for pod in found.delete if pod["spec"].get("nodeName")]
+            counts.active = [pod for pod in counts.active if pod["metadata"]["uid"] not in gone]
+        elif found.create:
+            await self._create(job, counts, memory, found)
+        return found
+
+    async def _create(self, job: JobView, counts: Counts, memory: _Memory, found: Plan) -> None:
+        if memory.factory is None or memory.factory[0] is not job.spec["template"]:
+            memory.factory = (job.spec["template"], PodFactory.of(job.tree))
+        factory = memory.factory[1]
+        self._expectations.expect_more(job.uid, creations=len(found.create))
+        client, recorder = self._ctx.client, self._ctx.recorder
+        for position, one in enumerate(found.create):
+            try:
+                pod = await client.create(PODS, factory.make(one.index, failures=one.failures, ignored=one.ignored))
+            except ApiStatus as refused:
+                for _ in range(len(found.create) - position):
+                    self._expectations.creation_observed(job.uid)
+                if not _terminating_namespace(refused):
+                    recorder.event(job.tree, "Warning", "FailedCreate", f"Error creating: {refused.message}")
+                    found.again = _soonest(found.again, self._refused.next(job.uid))
+                return
+            counts.active.append(pod)
+            recorder.event(job.tree, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+        self._refused.forget(job.uid)
+
+    async def _delete(self, job: JobView, pods: Sequence[Tree], *, release: bool) -> bool:
+        """Delete pods, with `release` their finalizer first (so that they count as nothing). Tell whether every one worked."""
+        if not pods:
+            return True
+        self._expectations.expect_more(job.uid, deletions=[pod["metadata"]["uid"] for pod in pods])
+        worked = True
+        for pod in pods:
+            meta = pod["metadata"]
+            try:
+                if release and tracked(pod):
+                    await self._remove_finalizer(pod)
+                await self._ctx.client.delete(PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
+            except (NotFound, Conflict):
+                self._expectations.deletion_observed(job.uid, meta["uid"])
+            except ApiStatus as refused:
+                worked = False
+                self._expectations.deletion_observed(job.uid, meta["uid"])
+                self._ctx.recorder.event(job.tree, "Warning", "FailedDelete", f"Error deleting: {refused.message}")
+            else:
+                self._ctx.recorder.event(job.tree, "Normal", "SuccessfulDelete", f"Deleted pod: {meta['name']}")
+        return worked
+
+    async def _remove_finalizer(self, pod: Tree) -> None:
+        meta = pod["metadata"]
+        patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER], "uid": meta["uid"]}}
+        await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic")
+
+    async def _release(self, pods: Sequence[Tree]) -> None:
+        """Take the tracking finalizer from pods that nobody counts any more."""
+        for pod in pods:
+            if tracked(pod):
+                try:
+                    await self._remove_finalizer(pod)
+                except (NotFound, Conflict):
+                    continue
+
+    async def _release_orphans(self, uid: str) -> None:
+        await self._release(self._pods.by_index("controller", uid))
+
+    async def started(self) -> None:
+        """Take the finalizer from pods whose Job is gone: it vanished while nobody watched."""
+        for pod in self._pods.list():
+            owner = controller_of(pod)
+            if owner is not None and owner["kind"] == "Job" and tracked(pod):
+                job = self._jobs.get(owner["name"], pod["metadata"]["namespace"])
+                if job is None or job["metadata"]["uid"] != owner["uid"]:
+                    await self._release([pod])
+
+    # ------------------------------------------------------------------ suspension and status
+
+    def _keep_suspended(self, job: JobView, draft: StatusDraft, stamp: str) -> None:
+        recorder = self._ctx.recorder
+        if job.suspended:
+            if draft.set("Suspended", "True", "JobSuspended", "Job suspended", stamp):
+                recorder.event(job.tree, "Normal", "Suspended", "Job suspended")
+            draft.start_time = None
+        elif "Suspended" in job.conditions and draft.set("Suspended", "False", "JobResumed", "Job resumed", stamp):
+            recorder.event(job.tree, "Normal", "Resumed", "Job resumed")
+            draft.start_time = stamp
+
+    async def _account(self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, memory: _Memory, record: Record, stamp: str) -> None:
+        terminal = self._accounting.prepare(job, draft, ended, verdict, stamp)
+
+        async def write(status: Tree, base: Tree) -> Tree:
+            written = await self._ctx.client.update_status(JOBS, {**base, "status": status})
+            memory.written = int(written["metadata"]["resourceVersion"])
+            return written
+
+        try:
+            await self._accounting.flush(job, draft, ended, memory.removing, write, terminal, stamp)
+        finally:
+            if memory.written:
+                memory.record = record
+        if terminal is not None:
+            self._say_finished(job, terminal)
+
+    def _say_finished(self, job: JobView, verdict: Verdict) -> None:
+        if verdict.failure:
+            self._ctx.recorder.event(job.tree, "Warning", verdict.reason, verdict.message)
+        else:
+            self._ctx.recorder.event(job.tree, "Normal", "Completed", "Job completed")
+
+    def _deadline(self, job: JobView, started: float | None, now: float) -> float | None:
+        deadline = job.spec.get("activeDeadlineSeconds")
+        if deadline is None or job.suspended or started is None:
+            return None
+        # Whole seconds: startTime is truncated, so the deadline is never early
+        return max(started + deadline - now, 0.0) + 0.001 if started + deadline > now else None
+
+
+def _ready(pod: Tree) -> bool:
+    from kubemini.controllers.job.pods import is_ready
+
+    return is_ready(pod)
+
+
+def _terminating_namespace(refused: ApiStatus) -> bool:
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in refused.details.get("causes") or ())
+
+
+def _soonest(*delays: float | None) -> float | None:
+    given = [delay for delay in delays if delay is not None]
+    return min(given) if given else None

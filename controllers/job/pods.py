@@ -1,0 +1,158 @@
+"""A Job's pods: how they are named and made, and what they say about themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubemini.api.trees import Tree
+from kubemini.runtime.env import from_stamp
+from kubemini.runtime.keys import owner_reference
+
+FINALIZER = "batch.kubernetes.io/job-tracking"
+INDEX = "batch.kubernetes.io/job-completion-index"
+FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
+INDEX_ENV = "JOB_COMPLETION_INDEX"
+NAME_LIMIT = 63
+SUFFIX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PodFactory:
+    """Makes the pods of one Job from one template; everything but the index is shared between them."""
+
+    job_name: str
+    namespace: str
+    labels: Tree
+    annotations: Tree
+    finalizers: list[str]
+    owners: list[Tree]
+    spec: Tree
+    indexed: bool
+
+    @classmethod
+    def of(cls, job: Tree) -> PodFactory:
+        """Prepare the parts that all pods share."""
+        meta, spec = job["metadata"], job["spec"]
+        template = spec["template"]
+        about = template.get("metadata") or {}
+        finalizers = list(about.get("finalizers") or ())
+        if FINALIZER not in finalizers:
+            finalizers.append(FINALIZER)
+        indexed = spec.get("completionMode") == "Indexed"
+        pod_spec = template["spec"]
+        return cls(
+            meta["name"],
+            meta["namespace"],
+            about.get("labels") or {},
+            about.get("annotations") or {},
+            finalizers,
+            [owner_reference({**job, "apiVersion": "batch/v1", "kind": "Job"})],
+            _with_index_env(pod_spec) if indexed else pod_spec,
+            indexed,
+        )
+
+    def make(self, index: int | None = None, *, failures: int | None = None, ignored: int = 0) -> Tree:
+        """Return a new pod; `index` for Indexed Jobs, `failures` and `ignored` for those with a limit per index."""
+        labels, annotations, spec = self.labels, self.annotations, self.spec
+        prefix = f"{self.job_name}-"
+        if index is not None:
+            number = str(index)
+            labels = {**labels, INDEX: number}
+            annotations = {**annotations, INDEX: number}
+            if failures is not None:
+                annotations[FAILURE_COUNT] = str(failures)
+                if ignored:
+                    annotations[IGNORED_COUNT] = str(ignored)
+            spec = {**spec, "hostname": f"{self.job_name}-{number}"}
+            tail = f"-{number}-"
+            prefix = self.job_name[: NAME_LIMIT - SUFFIX - len(tail)] + tail
+        meta: Tree = {"generateName": prefix, "namespace": self.namespace, "labels": labels, "finalizers": self.finalizers, "ownerReferences": self.owners}
+        if annotations:
+            meta["annotations"] = annotations
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _with_index_env(spec: Tree) -> Tree:
+    entry = {"name": INDEX_ENV, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}}
+
+    def added(container: Tree) -> Tree:
+        env = container.get("env") or []
+        if any(each["name"] == INDEX_ENV for each in env):
+            return container
+        return {**container, "env": [*env, entry]}
+
+    changed = {**spec, "containers": [added(container) for container in spec["containers"]]}
+    if spec.get("initContainers"):
+        changed["initContainers"] = [added(container) for container in spec["initContainers"]]
+    return changed
+
+
+# ----------------------------------------------------------------------------------------------- reading pods
+
+
+def phase(pod: Tree) -> str:
+    """Return status.phase."""
+    found: str = (pod.get("status") or {}).get("phase", "")
+    return found
+
+
+def deleting(pod: Tree) -> bool:
+    """Tell whether a pod has a deletionTimestamp."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def tracked(pod: Tree) -> bool:
+    """Tell whether a pod still carries the tracking finalizer."""
+    return FINALIZER in (pod["metadata"].get("finalizers") or ())
+
+
+def is_ready(pod: Tree) -> bool:
+    """Tell whether condition Ready is True."""
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in (pod.get("status") or {}).get("conditions") or ())
+
+
+def index_of(pod: Tree) -> int | None:
+    """Return a pod's completion index, None when it has none that can be read."""
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def counter(pod: Tree, annotation: str) -> int:
+    """Return a counting annotation, 0 when absent or unreadable."""
+    text = (pod["metadata"].get("annotations") or {}).get(annotation, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def finished_at(pod: Tree) -> float:
+    """Return when a pod ended, in Unix seconds: its last container's end, else when it stopped being Ready, else its deletion, else its creation."""
+    status, meta = pod.get("status") or {}, pod["metadata"]
+    containers = status.get("containerStatuses") or ()
+    ends = [end["finishedAt"] for each in containers if (end := (each.get("state") or {}).get("terminated")) and end.get("finishedAt")]
+    if ends and len(ends) == len(containers):
+        return max(from_stamp(end) for end in ends)
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "Ready" and condition["status"] == "False" and condition.get("lastTransitionTime"):
+            return from_stamp(condition["lastTransitionTime"])
+    if "deletionTimestamp" in meta:
+        return from_stamp(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
+    return from_stamp(meta["creationTimestamp"])
+
+
+def restarts(pod: Tree) -> int:
+    """Return how often the pod's containers were restarted, all together."""
+    status = pod.get("status") or {}
+    return sum(each.get("restartCount", 0) for group in ("initContainerStatuses", "containerStatuses") for each in status.get(group) or ())
+
+
+def removal_rank(pod: Tree) -> tuple[int, int, int, float, int, float]:
+    """Return a sort key: which active pod goes first when there are too many (smallest first)."""
+    status = pod.get("status") or {}
+    ready_since = 0.0
+    ready = 0
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            ready, ready_since = 1, from_stamp(condition["lastTransitionTime"])
+    phases = {"Pending": 0, "Unknown": 1, "Running": 2}
+    created = from_stamp(pod["metadata"]["creationTimestamp"])
+    return (1 if pod["spec"].get("nodeName") else 0, phases.get(status.get("phase", ""), 0), ready, -ready_since, -restarts(pod), -created)

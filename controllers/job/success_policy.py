@@ -1,0 +1,22 @@
+"""``spec.successPolicy``: when some indexes are enough."""
+
+from __future__ import annotations
+
+from kubemini.api.trees import Tree
+from kubemini.controllers.job import indexes
+
+
+def met(policy: Tree | None, completed: set[int]) -> str:
+    """Return the message of the first rule that the completed indexes satisfy, or ""."""
+    for position, rule in enumerate((policy or {}).get("rules") or ()):
+        listed, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        if listed is not None:
+            wanted = indexes.parse(listed)
+            done = sum(1 for index in wanted if index in completed)
+            satisfied = bool(wanted) and done >= (len(wanted) if count is None else count)
+        else:
+            done = len(completed)
+            satisfied = count is not None and done >= count
+        if satisfied and done:
+            return f"Matched rules at index {position}"
+    return ""
