@@ -96,7 +96,10 @@ def _gated(munged: Tree, old: Tree) -> Errors:
     old_node, new_node = old_affinity.get("nodeAffinity"), new_affinity.get("nodeAffinity")
     if not same(old_node, new_node):
         yield from _node_affinity(new_node or {}, old_node or {})
-    munged["affinity"] = {**new_affinity, "nodeAffinity": old_node}
+    restored = {key: value for key, value in new_affinity.items() if key != "nodeAffinity"}
+    if old_node is not None:
+        restored["nodeAffinity"] = old_node
+    munged["affinity"] = restored or old.get("affinity")
 
 
 def _node_affinity(new: Tree, old: Tree) -> Errors:
