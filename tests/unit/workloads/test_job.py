@@ -1,0 +1,216 @@
+"""What the API server makes of a Job: generated selector and labels, counts, what may change, and warnings."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kubemini.api.trees import Tree, set_in
+from kubemini.machinery.errors import Invalid
+from kubemini.server.kinds.workloads.job import JobStrategy
+from kubemini.server.options import DeleteOptions
+from tests.unit.workloads.bench import Bench
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+"""
+
+
+def job(**spec: object) -> Tree:
+    """Return a small Job with some fields of its spec set."""
+    obj: Tree = yaml.safe_load(JOB)
+    return {**obj, "spec": {**obj["spec"], **spec}}
+
+
+def why(error: pytest.ExceptionInfo[Invalid]) -> list[str]:
+    """Return the field errors of a refusal."""
+    return [f"{each['field']}: {each['message']}" for each in error.value.details["causes"]]
+
+
+@pytest.mark.parametrize(
+    "given,expected",
+    [({}, (1, 1)), ({"completions": 3}, (1, 3)), ({"parallelism": 4}, (4, None)), ({"parallelism": 0}, (0, None))],
+)
+def test_counts_are_filled_together(bench: Bench, given: Tree, expected: tuple[int, int | None]) -> None:
+    """parallelism is 1 when absent; completions is 1 only when parallelism is absent too."""
+    spec = bench.create(job(**given))["spec"]
+    assert (spec["parallelism"], spec.get("completions")) == expected
+
+
+def test_selector_and_labels_are_generated(bench: Bench) -> None:
+    """The selector is the uid under the prefixed key; the template gets name and uid under both keys, and the Job the template's labels."""
+    made = bench.create(job())
+    uid = made["metadata"]["uid"]
+    assert made["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    labels = made["spec"]["template"]["metadata"]["labels"]
+    assert labels == {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": "a",
+        "controller-uid": uid,
+        "job-name": "a",
+    }
+    assert made["metadata"]["labels"] == labels
+
+
+def test_own_labels_of_a_job_stay_alone(bench: Bench) -> None:
+    """A Job with labels keeps just those; when they are all taken away it gets the template's."""
+    obj = job()
+    made = bench.create({**obj, "metadata": {"name": "a", "labels": {"own": "x"}}})
+    assert made["metadata"]["labels"] == {"own": "x"}
+    again = bench.patch("Job", "a", {"metadata": {"labels": None}})
+    assert again["metadata"]["labels"] == again["spec"]["template"]["metadata"]["labels"]
+
+
+def test_manual_selector_generates_nothing(bench: Bench) -> None:
+    """With manualSelector the Job's own selector and labels are all there is, and they must fit."""
+    template = {"metadata": {"labels": {"x": "y"}}, "spec": job()["spec"]["template"]["spec"]}
+    made = bench.create(job(manualSelector=True, selector={"matchLabels": {"x": "y"}}, template=template))
+    assert made["spec"]["template"]["metadata"]["labels"] == {"x": "y"}
+    with pytest.raises(Invalid) as error:
+        bench.create({**job(manualSelector=True, selector={"matchLabels": {"x": "z"}}, template=template), "metadata": {"name": "b"}})
+    assert why(error) == ['spec.template.metadata.labels: Invalid value: {"x":"y"}: `selector` does not match template `labels`']
+
+
+def test_a_conflicting_label_is_refused(bench: Bench) -> None:
+    """A template that names another Job in a generated label is refused at that label."""
+    template = {"metadata": {"labels": {"job-name": "other"}}, "spec": job()["spec"]["template"]["spec"]}
+    with pytest.raises(Invalid) as error:
+        bench.create(job(template=template))
+    assert any(each.startswith("spec.template.metadata.labels[job-name]: ") and each.endswith("must be 'a'") for each in why(error))
+
+
+def test_status_of_a_new_job_is_empty(bench: Bench) -> None:
+    """Whatever status a new Job brings is dropped."""
+    assert bench.create({**job(), "status": {"active": 3}})["status"] == {}
+
+
+def test_the_last_hostname_must_be_a_label(bench: Bench) -> None:
+    """An Indexed Job is refused when the name of its last pod's host is no DNS label; a NonIndexed one of that name is not."""
+    long = "j" * 62
+    with pytest.raises(Invalid) as error:
+        bench.create({**job(completionMode="Indexed", completions=10, parallelism=1), "metadata": {"name": long}})
+    assert why(error) == [f'metadata.name: Invalid value: "{long}": will not able to create pod with invalid DNS label: {long}-9']
+    bench.create({**job(), "metadata": {"name": long}})
+
+
+def test_an_open_template_takes_scheduling_directives_only(bench: Bench) -> None:
+    """While a Job that never started is suspended, scheduling directives and resources may change; the image may not."""
+    bench.create(job(suspend=True))
+    pod = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "schedulingGates": [{"name": "x.io/g"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "Exists"}]}],
+                },
+            },
+        },
+    }
+    bench.patch("Job", "a", {"spec": {"template": {"metadata": {"annotations": {"n": "1"}}, "spec": pod}}})
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+    changed = bench.patch("Job", "a", {"spec": {"suspend": False, "template": {"spec": {"containers": containers}}}})
+    assert changed["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"containers": [{"name": "c", "image": "other"}]},
+        {"terminationGracePeriodSeconds": 5},
+        {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
+        {"hostNetwork": True},
+    ],
+)
+def test_an_open_template_refuses_the_rest(bench: Bench, pod: Tree) -> None:
+    """Other fields of an open template are refused at spec.template.spec."""
+    bench.create(job(suspend=True))
+    with pytest.raises(Invalid) as error:
+        bench.patch("Job", "a", {"spec": {"template": {"spec": pod}}})
+    (text,) = why(error)
+    assert text.startswith("spec.template.spec: ")
+    assert text.endswith("field is immutable")
+
+
+def test_a_template_opens_again_when_the_suspended_job_is_idle(bench: Bench) -> None:
+    """A Job that ran is frozen until the Suspended condition is True and no pod is active."""
+    bench.create(job(suspend=True))
+    edit = {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}
+    started = {"startTime": "2026-01-01T00:00:00Z", "active": 1}
+    bench.patch("Job", "a", {"status": started}, subresource="status")
+    with pytest.raises(Invalid, match=r"spec\.template: Invalid value.*field is immutable"):
+        bench.patch("Job", "a", edit)
+    suspended = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    bench.patch("Job", "a", {"status": {**started, "conditions": [suspended]}}, subresource="status")
+    with pytest.raises(Invalid):
+        bench.patch("Job", "a", edit)
+    bench.patch("Job", "a", {"status": {"active": 0}}, subresource="status")
+    bench.patch("Job", "a", edit)
+
+
+def test_generation_follows_the_spec(bench: Bench) -> None:
+    """The generation starts at 1, rises with the spec, and not with labels or status."""
+    bench.create(job())
+    bench.patch("Job", "a", {"metadata": {"labels": {"x": "y"}}})
+    bench.patch("Job", "a", {"status": {"active": 1}}, subresource="status")
+    assert bench.get("Job", "a")["metadata"]["generation"] == 1
+    assert bench.patch("Job", "a", {"spec": {"parallelism": 2}})["metadata"]["generation"] == 2
+
+
+def test_deleting_without_a_policy_orphans_the_pods(bench: Bench) -> None:
+    """A DELETE that names no propagation leaves the `orphan` finalizer to the garbage collector; one that names Background does not."""
+    bench.create(job())
+    bench.delete("Job", "a")
+    assert bench.get("Job", "a")["metadata"]["finalizers"] == ["orphan"]
+    bench.create({**job(), "metadata": {"name": "b"}})
+    assert bench.delete("Job", "b", DeleteOptions(propagation="Background")).obj["status"] == "Success"
+
+
+def test_huge_indexed_jobs_are_advised_against(bench: Bench) -> None:
+    """Many completions and much parallelism without a per-index limit are accepted with a warning."""
+    strategy = JobStrategy()
+    obj = {"metadata": {"name": "a"}, "spec": {"completionMode": "Indexed", "completions": 100_001, "parallelism": 10_001}}
+    (text,) = strategy.spec_warnings(obj)
+    assert text.startswith("spec: In Indexed Jobs with a number of completions higher than 10^5")
+    assert strategy.spec_warnings(set_in(obj, ("spec", "parallelism"), 10_000)) == []
+
+
+def test_names_with_dots_are_advised_against(bench: Bench) -> None:
+    """A Job name that is no DNS label is accepted with a warning."""
+    made = bench.create({**job(), "metadata": {"name": "a.b"}})
+    (warning,) = JobStrategy().warnings(made, None, bench.api.context(bench.WRITE))
+    assert warning.startswith("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; ")
+    assert warning.endswith("a DNS label is recommended: [must not contain dots]")
+
+
+@pytest.mark.parametrize(
+    "policy,expected",
+    [
+        (
+            {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": []}}]},
+            "values: Invalid value: null: at least one value is required",
+        ),
+        ({"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1, 1]}}]}, "values[1]: Duplicate value: 1"),
+        (
+            {"rules": [{"action": "Count", "onExitCodes": {"operator": "Is", "values": [1]}}]},
+            'operator: Unsupported value: "Is": supported values: "In", "NotIn"',
+        ),
+        (
+            {"rules": [{"action": "Count", "onExitCodes": {"containerName": "x", "operator": "NotIn", "values": [0]}}]},
+            'containerName: Invalid value: "x": must be one of the container or initContainer names in the pod template',
+        ),
+        ({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "A", "status": "Maybe"}]}]}, 'status: Unsupported value: "Maybe"'),
+        ({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "-"}]}]}, "type: Invalid value"),
+    ],
+)
+def test_pod_failure_policies_are_checked(bench: Bench, policy: Tree, expected: str) -> None:
+    """Exit codes are listed once, in order, for a container of the template; conditions are qualified names with a status."""
+    with pytest.raises(Invalid) as error:
+        bench.create(job(podFailurePolicy=policy))
+    assert len(why(error)) == 1
+    assert expected in why(error)[0]
