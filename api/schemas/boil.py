@@ -1,9 +1,10 @@
 """Boil the definitions of Kubernetes down to the files of ``data/``; run as ``python -m kubemini.api.schemas.boil``.
 
-Two sources are merged. The package ``kubernetes-validate`` (needed for this alone) brings the published OpenAPI definitions of every
+Three sources are merged. The package ``kubernetes-validate`` (needed for this alone) brings the published OpenAPI definitions of every
 Kubernetes version: fields, types, list types, merge keys, enums. A table of tab-separated values (``--fields``) adds what OpenAPI does
 not say, one row per Go struct field: protobuf numbers, pointers, ``omitempty``, defaults. Where the table lacks a type, another version of
-the same group lends its facts, except numbers; where that fails too, the shape of the field decides (`guess`).
+the same group lends its facts, except numbers; where that fails too, the shape of the field decides (`guess`). ``go_names.tsv`` beside this file
+names the Go types of strings, and the values of enums.
 
 The output is text, one line per field, so that a new Kubernetes version is a reviewable diff::
 
@@ -13,7 +14,8 @@ The output is text, one line per field, so that a new Kubernetes version is a re
       resizePolicy []ContainerResizePolicy #23 list=atomic @32-
 
 Words of a line: the shape and element type (unqualified names live in the same file), ``#`` the protobuf numbers down to the field
-(several where Go inlines structs), ``ptr`` a pointer, ``req`` always serialised, ``required`` as OpenAPI says, the merge rules,
+(several where Go inlines structs), ``ptr`` a pointer, ``req`` always serialised, ``in`` the inlined structs, ``required`` as OpenAPI says, the merge rules, ``go`` the Go name
+of the element type, ``goas`` that of a whole list or map, ``enum`` its values (blanks as ``%20``),
 ``@`` the minor versions that have it in this form (all that have the type where it is missing), and last ``default`` in JSON.
 """
 
@@ -22,7 +24,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from typing import Any
 import orjson
 
 DATA = Path(__file__).parent / "data"
+NAMES = Path(__file__).parent / "go_names.tsv"
 FIRST, LAST = 31, 37
 
 LEAVES = {
@@ -101,6 +104,30 @@ NOT_INLINED = {("storage/v1.VolumeAttachmentSource", "core/v1.PersistentVolumeSp
 OMITTED_ZERO = {("meta/v1.ObjectMeta", "creationTimestamp"): 34}
 """Structs and times that Go leaves out when zero (``omitzero``), and since which minor version."""
 
+NULLED = {
+    "admissionregistration/v1.MutatingWebhook.sideEffects",
+    "admissionregistration/v1.ValidatingWebhook.sideEffects",
+    "apps/v1.DaemonSetSpec.selector",
+    "apps/v1.DeploymentSpec.selector",
+    "apps/v1.ReplicaSetSpec.selector",
+    "apps/v1.StatefulSetSpec.selector",
+    "authentication/v1.TokenRequestSpec.boundObjectRef",
+    "authentication/v1.TokenRequestSpec.expirationSeconds",
+    "core/v1.AzureFilePersistentVolumeSource.secretNamespace",
+    "core/v1.GRPCAction.service",
+    "core/v1.ScaleIOPersistentVolumeSource.secretRef",
+    "core/v1.ScaleIOVolumeSource.secretRef",
+    "core/v1.TypedLocalObjectReference.apiGroup",
+    "core/v1.TypedObjectReference.apiGroup",
+    "flowcontrol/v1.LimitedPriorityLevelConfiguration.nominalConcurrencyShares",
+    "networking/v1.HTTPIngressPath.pathType",
+    "networking/v1.IngressClassParametersReference.scope",
+    "resource/v1.CapacityRequestPolicy.default",
+    "resource/v1beta1.CapacityRequestPolicy.default",
+    "resource/v1beta2.CapacityRequestPolicy.default",
+}
+"""Pointers that Go serialises as null when nil; the table only says that they are pointers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -113,6 +140,8 @@ class Fact:
     strategy: str
     merging: str
     default: str
+    inlined: str = ""
+    """The Go structs that Go inlines around the field, outermost first, joined by dots."""
 
     @property
     def spelled(self) -> str:
@@ -121,6 +150,8 @@ class Fact:
 
 
 Facts = dict[str, dict[str, Fact]]
+Names = dict[tuple[str, str], list[str]]
+"""By type and field: the words about Go names and enums."""
 
 
 # ----------------------------------------------------------------------------------------------- the table
@@ -148,10 +179,24 @@ def read_facts(text: str) -> Facts:
         fields = dict(own[owner])
         for kind, number in inlined.get(owner, ()):
             for name, fact in flat(kind).items():
-                fields.setdefault(name, Fact(fact.shape, fact.type, (number, *fact.numbers), fact.flag, fact.strategy, fact.merging, fact.default))
+                within = f"{kind.rpartition('.')[2]}.{fact.inlined}".rstrip(".")
+                fields.setdefault(name, replace(fact, numbers=(number, *fact.numbers), inlined=within))
         return fields
 
     return {owner: flat(owner) for owner in own}
+
+
+def read_names(text: str) -> Names:
+    """Return the words about Go names and enums by type and field."""
+    names: Names = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            owner, name, element, *more = line.split("\t")
+            whole, enum = (*more, "", "")[:2]
+            words = [f"go={element}"] if element != "-" else []
+            words += [f"goas={whole}"] if whole not in {"", "-"} else []
+            names[owner, name] = words + ([f"enum={enum.replace(' ', '%20')}"] if enum else [])
+    return names
 
 
 def fact_of(facts: Facts, owner: str, name: str) -> Fact | None:
@@ -164,7 +209,7 @@ def fact_of(facts: Facts, owner: str, name: str) -> Fact | None:
         if other.startswith(f"{group}/") and other.endswith(f".{kind}") and name in facts[other]:
             fact = facts[other][name]
             kind_here = fact.type.replace(f"{other.rpartition('.')[0]}.", f"{version}.")
-            return Fact(fact.shape, kind_here, (), fact.flag, fact.strategy, fact.merging, fact.default)
+            return replace(fact, type=kind_here, numbers=())
     return None
 
 
@@ -226,7 +271,7 @@ def merge_words(schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"patch={schema['x-kubernetes-patch-strategy']}{f':{key}' if key else ''}"
 
 
-def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, minor: int) -> Iterator[str]:
+def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, names: Names, minor: int) -> Iterator[str]:
     """Yield the field lines of one type in one version."""
     required = set(definition.get("required", ()))
     for name, schema in definition.get("properties", {}).items():
@@ -241,10 +286,18 @@ def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, min
         if flag != "ptr" and serialised_when_zero(owner, name, spelled, minor):
             flag = "req"
         words += [flag] if flag else []
+        words += ["req"] if flag == "ptr" and f"{owner}.{name}" in NULLED else []
+        words += [f"in={fact.inlined}"] if fact is not None and fact.inlined else []
         words += ["required"] if name in required else []
         words += merge_words(schema)
+        words += names.get((owner, name), ()) if element_is_scalar(spelled) else ()
         words += [f"default={fact.default}"] if fact is not None and fact.default and fact.spelled == spelled else []
         yield " ".join(words)
+
+
+def element_is_scalar(spelled: str) -> bool:
+    """Tell whether a spelled type still is what the table of Go names is about (an older version may have another type)."""
+    return "." not in spelled or spelled.startswith(("[]", "map[]"))
 
 
 def serialised_when_zero(owner: str, name: str, spelled: str, minor: int) -> bool:
@@ -288,7 +341,7 @@ Lines = dict[str, dict[str, list[int]]]
 """By type: its lines, and the minor versions that have each."""
 
 
-def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts) -> Lines:
+def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts, names: Names) -> Lines:
     """Return every line of every type with its versions."""
     found: Lines = {}
     for minor, named in sorted(definitions.items()):
@@ -298,7 +351,7 @@ def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts) -> Lines
             owner = short_name(definition)
             lines = found.setdefault(owner, {})
             head = f"! {owner.rpartition('.')[2]}{' atomic' if schema.get('x-kubernetes-map-type') == 'atomic' else ''}"
-            for line in (head, *kind_lines(schema), *union_lines(schema), *published_lines(owner, schema, facts, minor)):
+            for line in (head, *kind_lines(schema), *union_lines(schema), *published_lines(owner, schema, facts, names, minor)):
                 lines.setdefault(line, []).append(minor)
     inner = {kind for owner in facts for kind in embedded(owner, facts)}
     for owner in facts:
@@ -387,7 +440,8 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=LAST, help="the newest minor version")
     options = parser.parse_args()
     every = list(range(options.first, options.last + 1))
-    found = collect({minor: read_definitions(minor) for minor in every}, read_facts(options.fields.read_text(encoding="utf-8")))
+    facts, names = read_facts(options.fields.read_text(encoding="utf-8")), read_names(NAMES.read_text(encoding="utf-8"))
+    found = collect({minor: read_definitions(minor) for minor in every}, facts, names)
     written = list(write(found, every, DATA))
     print(f"{len(written)} files, {len(found)} types, {sum(path.stat().st_size for path in written)} bytes")
 

@@ -7,7 +7,7 @@ and its decoder is compiled when an object of it is first decoded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
@@ -129,7 +129,7 @@ class BuiltinCodec:
     def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
         """Return the tree as Go's decoder and encoder would leave it, defaulted. Costs little more than a look where nothing is to be done.
 
-        `duplicates` are the texts about duplicate fields that the parser found (see `kubemini.machinery.schema.bodies`). Raise `Undecodable`.
+        `duplicates` are the texts about duplicate fields that the parser found (see `kubemini.machinery.schema.text`). Raise `Undecodable`.
         """
         unknown = self.types.compiler.unknown
         unknown.clear()
@@ -139,8 +139,12 @@ class BuiltinCodec:
             raise Undecodable.of(self.gvk.kind, self.gvk.version, mismatch.text()) from None
         if not unknown and not duplicates or validation == "Ignore":
             return Decoded(clean)
-        problems = [f'unknown field {orjson.dumps(path).decode()}' for path in self._node.unknown_fields(tree)] if unknown else []
-        problems = list(dict.fromkeys([*problems, *duplicates]))[:MAX_PROBLEMS]
+        fields = self._node.unknown_fields(tree) if unknown else ()
+        texts = [f"unknown field {orjson.dumps(path).decode()}" for path in fields]
+        # What the YAML parser says goes first: it has seen the body before.
+        texts += duplicates
+        texts.sort(key=lambda text: not text.startswith("yaml: "))
+        problems = list(dict.fromkeys(texts))[:MAX_PROBLEMS]
         if validation == "Strict" and problems:
             raise Undecodable.of(self.gvk.kind, self.gvk.version, f"strict decoding error: {', '.join(problems)}")
         return Decoded(clean, problems)
@@ -152,6 +156,12 @@ class BuiltinCodec:
     def openapi(self) -> Tree:
         """Return the OpenAPI v3 definition of the kind."""
         return self.types.type_schema(self.type_info.name)
+
+
+@lru_cache(maxsize=8)
+def builtin_schemas(version: str = DEFAULT_VERSION) -> BuiltinSchemas:
+    """Return the types of a Kubernetes version, the same object each time in one process. Raise `ConfigError`."""
+    return BuiltinSchemas(version)
 
 
 def definition_name(name: str) -> str:
@@ -197,9 +207,13 @@ def _field(words: tuple[str, ...], owner: str, plain: Tree) -> FieldInfo:
         elif key == "patch":
             more["patch_strategy"], _, more["merge_key"] = value.partition(":")
         elif key == "enum":
-            more["enum"] = tuple(value.split("|"))
+            more["enum"] = tuple(value.replace("%20", " ").split("|"))
         elif key == "go":
             more["go_name"] = value
+        elif key == "in":
+            more["go_inlined"] = value
+        elif key == "goas":
+            more["go_whole"] = value
         elif key == "default":
             more["schema_default"] = orjson.loads(value)
     default = plain.get(name, UNSET)

@@ -2,8 +2,8 @@
 
 A node turns a JSON value into its canonical form: fields that are unknown, null or zero without meaning are dropped, fields that Go always
 serialises are added, texts become canonical, defaults are filled. **A value that is canonical already is returned as the very same object**,
-and a node remembers the objects that it has returned: pods of one template share containers and volumes, which are then recognised by identity.
-Trees are never mutated; a change copies the dict it is in.
+and what was returned for the fields of a spec is remembered: pods of one template share containers and volumes, which are then recognised by
+identity. Trees are never mutated; a change copies the dict it is in.
 
 The loop of `ObjectNode.value` runs for every write: what looks repetitive or unrolled there is so for speed.
 """
@@ -16,16 +16,17 @@ from typing import Any, Final
 from kubemini.api.schemas.defaults import ABSENT, PLAIN, PRESENT, RULES, Rule
 from kubemini.api.trees import Tree
 from kubemini.machinery.schema.mismatch import Mismatch, found
-from kubemini.machinery.schema.scalars import READERS, ZEROS, Reader, anything, milli_quantity, string
+from kubemini.machinery.schema.scalars import READERS, ZEROS, Reader, anything, milli_quantity, named_string, named_strings, string
 from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types
 
 _MEMO_LIMIT: Final = 2048
+"""How many objects one node remembers; then it forgets all. What is remembered is kept alive, so that its identity stays its own."""
 _NOTHING: Final[dict[int, Any]] = {}
+_SHARED: Final = ("spec", "template")
+_SHARING: Final = ("Spec", "ObjectMeta")
+"""What is remembered: fields of these names, and the fields of types whose name ends so. The rest changes with every write, or lies within."""
 _OMIT: Final = object()
 """The answer of a field that is to be left out."""
-
-_NEVER_SHARED: Final = ("Status", "Condition", "State", "List")
-"""Endings of type names whose objects change with every write: remembering them would push out what is shared."""
 
 
 class ListNode:
@@ -36,8 +37,8 @@ class ListNode:
     def __init__(self, element: ObjectNode, go_type: str) -> None:
         self._element = element
         self._go_type = go_type
-        self.known: dict[int, Any] = {} if element.remembers else _NOTHING
-        """The lists that this node has returned, by identity."""
+        self.known: dict[int, Any] = {}
+        """Canonical lists, by identity."""
 
     def value(self, value: Any) -> Any:
         """Return the canonical list, the same object where nothing changed."""
@@ -47,21 +48,15 @@ class ListNode:
             if not isinstance(value, list | tuple):
                 raise Mismatch(found(value), self._go_type)
             value = list(value)
-        element = self._element
-        known = element.known
+        read = self._element.value
         changed: list[Any] | None = None
         for index, each in enumerate(value):
-            if known.get(id(each)) is each:
-                continue
-            new = element.value(each)
+            new = read(each)
             if new is not each:
                 if changed is None:
                     changed = list(value)
                 changed[index] = new
-        out = value if changed is None else changed
-        if self.known is not _NOTHING:
-            remember(self.known, out)
-        return out
+        return value if changed is None else changed
 
     def unknown_fields(self, value: Any, path: str) -> Iterator[str]:
         """Yield the paths of unknown fields."""
@@ -94,15 +89,14 @@ class MapNode:
 class ObjectNode:
     """An object with declared fields, as it decodes at one place (`via`, see `kubemini.api.schemas.defaults`)."""
 
-    __slots__ = ("_compiler", "_fill", "_info", "_required", "_rules", "_steps", "_via", "known", "remembers")
+    __slots__ = ("_compiler", "_fill", "_info", "_required", "_rules", "_steps", "_via", "known")
 
     def __init__(self, compiler: Compiler, info: TypeInfo, via: str) -> None:
         self._compiler = compiler
         self._info = info
         self._via = via
-        self.remembers = not info.kinds and info.name != "meta/v1.ObjectMeta" and not info.name.endswith(_NEVER_SHARED)
-        self.known: dict[int, Any] = {} if self.remembers else _NOTHING
-        """The objects that this node has returned, by identity."""
+        self.known: dict[int, Any] = {}
+        """Canonical objects, by identity."""
         self._steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] | None = None
         self._required: frozenset[str] = frozenset()
         self._fill: Mapping[str, Any] = {}
@@ -137,13 +131,18 @@ class ObjectNode:
                         elif known.get(id(each)) is each:
                             continue
                     new = read(each)
+                    if known is not _NOTHING and new is not _OMIT:
+                        if len(known) >= _MEMO_LIMIT:
+                            known.clear()
+                        known[id(new)] = new
                     if new is each:
                         continue
                 if changes is None:
                     changes = {}
                 changes[key] = new
         except Mismatch as mismatch:
-            mismatch.within(self._info.go_name, key)
+            inlined = self._info.fields[key].go_inlined
+            mismatch.within(self._info.go_name, f"{inlined}.{key}" if inlined else key)
             raise
         out = value
         if changes is not None:
@@ -162,8 +161,6 @@ class ObjectNode:
             for key in fill:
                 if key not in out:
                     out[key] = fill[key]
-        if self.known is not _NOTHING:
-            remember(self.known, out)
         return out
 
     def _ruled(self, tree: Tree) -> Tree:
@@ -197,6 +194,7 @@ class ObjectNode:
     def _compile(self) -> dict[str, tuple[type, dict[int, Any], Reader, Child | None]]:
         steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] = {}
         self._steps = steps
+        shares = self._info.name.endswith(_SHARING)
         plain = PLAIN.get(self._via, {}) if self._via else {}
         fill: dict[str, Any] = {}
         for name, field in self._info.fields.items():
@@ -204,7 +202,7 @@ class ObjectNode:
             child, read = self._compiler.reader(self._info.name, field)
             steps[name] = (
                 _exact(field, child),
-                child.known if child is not None else _NOTHING,
+                child.known if child is not None and (shares or name in _SHARED) else _NOTHING,
                 _of_field(field, read, defaulted=default is not UNSET),
                 child,
             )
@@ -227,8 +225,8 @@ class Compiler:
     def __init__(self, types: Types) -> None:
         self._types = types
         self._objects: dict[tuple[str, str], ObjectNode] = {}
-        self._lists: dict[tuple[str, str], ListNode] = {}
-        self._maps: dict[tuple[str, str], MapNode] = {}
+        self._lists: dict[tuple[str, str, str], ListNode] = {}
+        self._maps: dict[tuple[str, str, str], MapNode] = {}
         self.unknown: list[str] = []
         """Names of unknown fields met since it was cleared; their paths are only worked out when someone wants to know."""
 
@@ -246,7 +244,7 @@ class Compiler:
         if field.type.startswith("JSONSchemaPropsOr"):
             read = self._schema_or(field.type)
         elif field.is_leaf:
-            read = milli_quantity if field.type == "Quantity" and field.cardinality == "map" and owner.startswith("core/") else READERS[field.type]
+            read = _leaf(owner, field)
         else:
             return self._node(field, via)
         if field.cardinality == "list":
@@ -256,8 +254,8 @@ class Compiler:
         return None, read
 
     def _node(self, field: FieldInfo, via: str) -> tuple[Child, Reader]:
-        key = (field.type, via)
-        element = self.object(*key)
+        element = self.object(field.type, via)
+        key = (field.type, via, field.go_type)
         if field.cardinality == "one":
             return element, element.value
         if field.cardinality == "list":
@@ -293,12 +291,13 @@ class Compiler:
 # ----------------------------------------------------------------------------------------------- parts
 
 
-def remember(known: dict[int, Any], tree: Any) -> None:
-    """Note an object that is canonical. It is kept alive, so that its identity stays its own."""
-    if len(known) >= _MEMO_LIMIT:
-        for old in list(known)[: _MEMO_LIMIT // 2]:
-            del known[old]
-    known[id(tree)] = tree
+def _leaf(owner: str, field: FieldInfo) -> Reader:
+    """Return the reader of one element without declared fields."""
+    if field.go_whole == "v1.ResourceList" and owner.startswith("core/"):
+        return milli_quantity
+    if field.go_name and field.type in {"string", "strings"}:
+        return (named_string if field.type == "string" else named_strings)(field.go_name)
+    return READERS[field.type]
 
 
 def _exact(field: FieldInfo, child: Child | None) -> type:
@@ -315,6 +314,8 @@ def _of_field(field: FieldInfo, read: Reader, *, defaulted: bool) -> Reader:
         absent = None if field.req and not defaulted else _OMIT
         return lambda value: read(value) or absent
     if field.pointer or field.type in {"JSON", "FieldsV1"}:
+        if field.req and not defaulted:
+            return lambda value: None if value is None else read(value)
         return lambda value: _OMIT if value is None else read(value)
     if field.req and not defaulted:
         return read

@@ -31,6 +31,19 @@ def string(value: Any) -> Any:
     raise Mismatch(found(value), "string")
 
 
+def named_string(go_type: str) -> Reader:
+    """Return the reader of strings of a named Go type."""
+
+    def read(value: Any) -> Any:
+        if type(value) is str:
+            return value
+        if value is None or isinstance(value, str):
+            return string(value)
+        raise Mismatch(found(value), go_type)
+
+    return read
+
+
 def boolean(value: Any) -> Any:
     """Return a boolean."""
     if value is True or value is False:
@@ -165,14 +178,18 @@ def int_or_string(value: Any) -> Any:
     return value if type(value) is str else int32(value)
 
 
-def strings(value: Any) -> Any:
-    """Return a list of strings."""
-    if not isinstance(value, list | tuple):
-        if value is None:
-            return []
-        raise Mismatch(found(value), "[]string")
-    new = [string(each) for each in value]
-    return value if type(value) is list and all(a is b for a, b in zip(value, new, strict=True)) else new
+def named_strings(go_type: str) -> Reader:
+    """Return the reader of lists of strings that are elements themselves (``ExtraValue``)."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            if value is None:
+                return []
+            raise Mismatch(found(value), go_type)
+        new = [string(each) for each in value]
+        return value if type(value) is list and all(a is b for a, b in zip(value, new, strict=True)) else new
+
+    return read
 
 
 def anything(value: Any) -> Any:
@@ -191,7 +208,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Time": time,
     "MicroTime": micro_time,
     "IntOrString": int_or_string,
-    "strings": strings,
+    "strings": named_strings("[]string"),
     "RawExtension": anything,
     "FieldsV1": anything,
     "JSON": anything,

@@ -101,7 +101,11 @@ class FieldInfo:
     numbers: tuple[int, ...] = ()
     """The protobuf field numbers from the type down to this field; several where Go inlines a struct, none where unknown."""
     go_name: str = ""
-    """The Go name of an element type that is a named string or number (``v1.RestartPolicy``), "" for a plain one."""
+    """The Go name of an element type that is a named string or list (``v1.RestartPolicy``), "" for a plain one."""
+    go_inlined: str = ""
+    """The Go structs that Go inlines around the field, joined by dots (``VolumeSource``), "" where it inlines none."""
+    go_whole: str = ""
+    """The Go name of a list or map that is named as a whole or has named keys (``v1.ResourceList``), else ""."""
 
     @property
     def is_leaf(self) -> bool:
@@ -111,11 +115,19 @@ class FieldInfo:
     @property
     def go_type(self) -> str:
         """The Go type as decoding errors print it: ``int64``, ``[]v1.Container``, ``map[string]string``."""
+        if self.go_whole:
+            return self.go_whole
+        element = self.go_element
+        return {"one": element, "list": f"[]{element}", "map": f"map[string]{element}"}[self.cardinality]
+
+    @property
+    def go_element(self) -> str:
+        """The Go type of one element."""
         element = self.go_name or _GO_LEAVES.get(self.type)
         if element is None:
             version, _, kind = self.type.rpartition("/")[2].partition(".")
             element = f"{version}.{kind}"
-        return {"one": element, "list": f"[]{element}", "map": f"map[string]{element}"}[self.cardinality]
+        return element
 
     @property
     def number(self) -> int:
