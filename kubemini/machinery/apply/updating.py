@@ -76,6 +76,9 @@ def track_update(
         return None
     try:
         change = _changes(old or _NO_META, new, api_version, schema, reset)
+        live_entries: list[Tree] | None = live_meta.get("managedFields")
+        if not change.changed and not change.removed and managed is managers.decode(live_entries):
+            return live_entries
         step = (id(managed), id(change.removed), id(change.changed), manager, api_version, subresource, time, id(schema))
         known = _STEPS.get(step)
         if known is None:
@@ -88,8 +91,7 @@ def track_update(
                 _STEPS[step] = known
     except FieldsError:
         # Never a reason to refuse a write: who owned what stays as it was.
-        kept: list[Tree] | None = live_meta.get("managedFields")
-        return kept
+        return live_meta.get("managedFields")
     return known[3]
 
 
