@@ -30,11 +30,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
+from random import Random
 from typing import Any, NamedTuple, NoReturn, TypeVar, TypeVarTuple
 
 from kubemini.machinery.errors import DeterminismError, KubeminiError
@@ -407,7 +407,7 @@ for _what, _names in _REFUSED.items():
 
 def _seeded(seed: int) -> Chooser:
     # a stream of its own: ids and jitter are drawn from the plain seed and must not shift when the interleaving does
-    draw = random.Random(f"interleaving {seed}").random
+    draw = Random(f"interleaving {seed}").random
 
     def choose(count: int) -> int:
         return int(draw() * count)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import itertools
+import math
 import socket
 import threading
 import weakref
@@ -407,8 +408,10 @@ def test_what_is_pending_can_be_listed(loop: SimLoop) -> None:
     loop.call_later(9, print)
     loop.call_later(7, print).cancel()
     loop.advance(1)
+    assert loop.next_timer() == 5
     assert loop.pending_tasks() == [task]
     assert [timer.when for timer in loop.pending_timers()] == [5, 9]
     assert loop.pending_timers()[1].what == "print"
     assert repr(loop) == f"<SimLoop seed=None steps={loop.steps} time=1 ready=0 timers=2>"
     loop.run_until_quiescent()
+    assert loop.next_timer() == math.inf
