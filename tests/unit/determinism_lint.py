@@ -215,6 +215,13 @@ class _Sets(ast.NodeVisitor):
         self.allowed |= {element for element in node.elts if isinstance(element, ast.Starred)}
         self.generic_visit(node)
 
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Membership in a display does not depend on its order."""
+        for operator, operand in zip(node.ops, node.comparators, strict=True):
+            if isinstance(operator, ast.In | ast.NotIn) and isinstance(operand, ast.Tuple | ast.List):
+                self.allowed |= {element for element in operand.elts if isinstance(element, ast.Starred)}
+        self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> None:
         name = _called(node)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""

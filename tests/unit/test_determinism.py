@@ -72,6 +72,7 @@ def test_lint_finds(source: str) -> None:
         "x = {a for a in set(y)}",
         "x = {*set(y), 1}",
         "x = 1 in {1, 2}",
+        "x = 1 in (0, *set(y))",
         "x = len(set(y))",
         "x = min(set(y))",
         "x = a.keys() | b.keys()\ny = sorted(x)",
