@@ -6,7 +6,7 @@ and its decoder is compiled when an object of it is first decoded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -108,10 +108,16 @@ class BuiltinSchemas:
         return published_texts(self.version)
 
     def type_schema(self, name: str) -> Tree:
-        """Return the OpenAPI v3 definition of a type, with references to others by their OpenAPI names. KeyError for an unknown type."""
-        from kubemini.machinery.schema.definitions import type_schema
+        """Return the OpenAPI v3 definition of a type or named leaf, with references by OpenAPI names. KeyError for an unknown type."""
+        from kubemini.machinery.schema.definitions import LEAF_NAMES, leaf_schema, type_schema
 
-        return type_schema(self.type(name), self.descriptions)
+        return leaf_schema(name, self.descriptions) if name in LEAF_NAMES else type_schema(self.type(name), self.descriptions)
+
+    def openapi_definitions(self, roots: Iterable[str]) -> dict[str, Tree]:
+        """Return the OpenAPI v3 definitions of types and of all that they refer to, by OpenAPI name: ``components.schemas``. Costs milliseconds."""
+        from kubemini.machinery.schema.definitions import closure
+
+        return closure(self, roots, self.descriptions)
 
 
 class BuiltinCodec:

@@ -52,7 +52,9 @@ def documents(body: bytes) -> Iterator[tuple[Any, list[str]]]:
             builder = _Builder()
             yield builder.build(loader.get_node()), builder.repeated
     except yaml.MarkedYAMLError as problem:
-        raise BodyError(f"error converting YAML to JSON: yaml: {_where(problem)}{problem.problem or 'unknown problem parsing YAML content'}") from None
+        raise BodyError(
+            f"error converting YAML to JSON: yaml: {_where(problem)}{problem.problem or 'unknown problem parsing YAML content'}"
+        ) from None
     except yaml.YAMLError as problem:
         raise BodyError(f"error converting YAML to JSON: yaml: {problem}") from None
     finally:
