@@ -33,6 +33,7 @@ import orjson
 
 DATA = Path(__file__).parent / "data"
 NAMES = Path(__file__).parent / "go_names.tsv"
+MORE = Path(__file__).parent / "more_fields.tsv"
 FIRST, LAST = 31, 37
 
 LEAVES = {
@@ -56,40 +57,20 @@ UNPUBLISHED_KINDS = {
     "apiextensions/v1.ConversionReview": ("apiextensions.k8s.io", "v1"),
     **{
         f"meta/v1.{kind}": ("meta.k8s.io", "v1")
-        for kind in ("CreateOptions", "GetOptions", "ListOptions", "PartialObjectMetadata", "PartialObjectMetadataList", "PatchOptions", "Table", "UpdateOptions")
+        for kind in (
+            "CreateOptions",
+            "GetOptions",
+            "ListOptions",
+            "PartialObjectMetadata",
+            "PartialObjectMetadataList",
+            "PatchOptions",
+            "Table",
+            "UpdateOptions",
+        )
     },
 }
 """Kinds that OpenAPI does not list, though bodies and query options have them."""
 
-ADDED_ROWS = """\
-apiregistration/v1.APIService	metadata	one	meta/v1.ObjectMeta	1	bytes			
-apiregistration/v1.APIService	spec	one	apiregistration/v1.APIServiceSpec	2	bytes			
-apiregistration/v1.APIService	status	one	apiregistration/v1.APIServiceStatus	3	bytes			
-apiregistration/v1.APIServiceCondition	type	one	string	1	bytes	req		
-apiregistration/v1.APIServiceCondition	status	one	string	2	bytes	req		
-apiregistration/v1.APIServiceCondition	lastTransitionTime	one	Time	3	bytes			
-apiregistration/v1.APIServiceCondition	reason	one	string	4	bytes			
-apiregistration/v1.APIServiceCondition	message	one	string	5	bytes			
-apiregistration/v1.APIServiceList	metadata	one	meta/v1.ListMeta	1	bytes			
-apiregistration/v1.APIServiceList	items	list	apiregistration/v1.APIService	2	bytes	req		
-apiregistration/v1.APIServiceSpec	service	one	apiregistration/v1.ServiceReference	1	bytes	ptr		
-apiregistration/v1.APIServiceSpec	group	one	string	2	bytes			
-apiregistration/v1.APIServiceSpec	version	one	string	3	bytes			
-apiregistration/v1.APIServiceSpec	insecureSkipTLSVerify	one	bool	4	varint			
-apiregistration/v1.APIServiceSpec	caBundle	one	bytes	5	bytes			
-apiregistration/v1.APIServiceSpec	groupPriorityMinimum	one	int32	7	varint	req		
-apiregistration/v1.APIServiceSpec	versionPriority	one	int32	8	varint	req		
-apiregistration/v1.APIServiceStatus	conditions	list	apiregistration/v1.APIServiceCondition	1	bytes			
-apiregistration/v1.ServiceReference	namespace	one	string	1	bytes			
-apiregistration/v1.ServiceReference	name	one	string	2	bytes			
-apiregistration/v1.ServiceReference	port	one	int32	3	varint	ptr		
-meta/v1.GroupVersionKind\tgroup\tone\tstring\t1\tbytes\treq\t\t
-meta/v1.GroupVersionKind\tversion\tone\tstring\t2\tbytes\treq\t\t
-meta/v1.GroupVersionKind\tkind\tone\tstring\t3\tbytes\treq\t\t
-meta/v1.GroupVersionResource\tgroup\tone\tstring\t1\tbytes\treq\t\t
-meta/v1.GroupVersionResource\tversion\tone\tstring\t2\tbytes\treq\t\t
-meta/v1.GroupVersionResource\tresource\tone\tstring\t3\tbytes\treq\t\t
-"""
 SPELLED = {
     "GroupVersionKind": "meta/v1.GroupVersionKind",
     "GroupVersionResource": "meta/v1.GroupVersionResource",
@@ -103,6 +84,18 @@ NOT_INLINED = {("storage/v1.VolumeAttachmentSource", "core/v1.PersistentVolumeSp
 
 OMITTED_ZERO = {("meta/v1.ObjectMeta", "creationTimestamp"): 34}
 """Structs and times that Go leaves out when zero (``omitzero``), and since which minor version."""
+
+ONLY_INLINED = {
+    "admissionregistration/v1.Rule",
+    "core/v1.EphemeralContainerCommon",
+    "core/v1.PersistentVolumeSource",
+    "core/v1.ProbeHandler",
+    "core/v1.VolumeSource",
+    "meta/v1.TypeMeta",
+    "networking/v1.IngressRuleValue",
+    "resource/v1.DeviceConfiguration",
+}
+"""Go structs that are no type of their own in JSON."""
 
 NULLED = {
     "admissionregistration/v1.MutatingWebhook.sideEffects",
@@ -161,7 +154,7 @@ def read_facts(text: str) -> Facts:
     """Return the facts by type and JSON name, inlined structs flattened."""
     own: Facts = {}
     inlined: dict[str, list[tuple[str, int]]] = {}
-    for line in (text + ADDED_ROWS).splitlines():
+    for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
         owner, name, cardinality, kind, number, _wire, flag, strategy, merging = line.split("\t")
@@ -280,7 +273,7 @@ def published_lines(owner: str, definition: Mapping[str, Any], facts: Facts, nam
         flag = guess(name, spelled, name in required)
         if fact is not None:
             if fact.spelled != spelled and fact.numbers:
-                print(f"note: {owner}.{name} is {spelled} in 1.{minor}, {fact.spelled} in the table", file=sys.stderr)
+                sys.stderr.write(f"note: {owner}.{name} is {spelled} in 1.{minor}, {fact.spelled} in the table\n")
             flag = fact.flag
             words += [f"#{'.'.join(map(str, fact.numbers))}"] if fact.numbers and fact.spelled == spelled else []
         if flag != "ptr" and serialised_when_zero(owner, name, spelled, minor):
@@ -353,22 +346,13 @@ def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts, names: N
             head = f"! {owner.rpartition('.')[2]}{' atomic' if schema.get('x-kubernetes-map-type') == 'atomic' else ''}"
             for line in (head, *kind_lines(schema), *union_lines(schema), *published_lines(owner, schema, facts, names, minor)):
                 lines.setdefault(line, []).append(minor)
-    inner = {kind for owner in facts for kind in embedded(owner, facts)}
     for owner in facts:
-        if owner not in found and owner not in inner:
+        if owner not in found and owner not in ONLY_INLINED:
             group, version = UNPUBLISHED_KINDS.get(owner, ("", ""))
             kinds = [f"= {version} {owner.rpartition('.')[2]} {group}"] if version else []
             typed = ["apiVersion string", "kind string"] if version else []
             found[owner] = {line: list(definitions) for line in (f"! {owner.rpartition('.')[2]}", *kinds, *typed, *table_lines(owner, facts))}
     return found
-
-
-def embedded(owner: str, facts: Facts) -> Iterator[str]:
-    """Yield the Go structs that exist only inlined or as the base of every kind."""
-    if owner in {"core/v1.VolumeSource", "core/v1.PersistentVolumeSource", "core/v1.ProbeHandler", "core/v1.EphemeralContainerCommon", "meta/v1.TypeMeta"}:
-        yield owner
-    if owner in {"networking/v1.IngressRuleValue", "resource/v1.DeviceConfiguration", "admissionregistration/v1.Rule"}:
-        yield owner
 
 
 def ranged(minors: list[int], every: list[int]) -> Iterator[str]:
@@ -440,10 +424,11 @@ def main() -> None:
     parser.add_argument("--last", type=int, default=LAST, help="the newest minor version")
     options = parser.parse_args()
     every = list(range(options.first, options.last + 1))
-    facts, names = read_facts(options.fields.read_text(encoding="utf-8")), read_names(NAMES.read_text(encoding="utf-8"))
+    facts = read_facts(options.fields.read_text(encoding="utf-8") + MORE.read_text(encoding="utf-8"))
+    names = read_names(NAMES.read_text(encoding="utf-8"))
     found = collect({minor: read_definitions(minor) for minor in every}, facts, names)
     written = list(write(found, every, DATA))
-    print(f"{len(written)} files, {len(found)} types, {sum(path.stat().st_size for path in written)} bytes")
+    sys.stdout.write(f"{len(written)} files, {len(found)} types, {sum(path.stat().st_size for path in written)} bytes\n")
 
 
 if __name__ == "__main__":

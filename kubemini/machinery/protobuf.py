@@ -27,7 +27,9 @@ MAGIC: Final = b"k8s\x00"
 """The first bytes of every body."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_META_KINDS: Final = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions", "WatchEvent"})
+_META_KINDS: Final = frozenset(
+    {"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "Status", "UpdateOptions", "WatchEvent"}
+)
 """Kinds that every group has and that are all the same type."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -186,9 +188,11 @@ def _setter(field: FieldInfo, read: Decoder) -> Callable[[Value, Tree], None]:
 
     def put(value: Value, out: Tree) -> None:
         new = read(value)
-        if new or kept or message:
+        if message and name in out:
             # A message that comes in two parts is merged, as protobuf wants it.
-            out[name] = {**out[name], **new} if message and name in out else new
+            out[name] |= new
+        elif new or kept or message:
+            out[name] = new
 
     return put
 
@@ -208,17 +212,14 @@ def _list_setter(field: FieldInfo, read: Decoder) -> Callable[[Value, Tree], Non
 
 def _map_setter(field: FieldInfo, read: Decoder) -> Callable[[Value, Tree], None]:
     name = field.name
+    absent: Value = 0 if field.type in {"int32", "int64", "bool", "double"} else b""
 
     def put(value: Value, out: Tree) -> None:
         entry = _fields(_octets(value))
         values = entry.get(2)
-        out.setdefault(name, {})[_last(entry, 1).decode()] = read(values[-1] if values else _EMPTY[field.type] if field.type in _EMPTY else b"")
+        out.setdefault(name, {})[_last(entry, 1).decode()] = read(values[-1] if values else absent)
 
     return put
-
-
-_EMPTY: Final[Mapping[str, Value]] = {"int32": 0, "int64": 0, "bool": 0, "double": 0}
-"""The wire value of a map entry without a value, where that is no text or message."""
 
 
 # ----------------------------------------------------------------------------------------------- elements

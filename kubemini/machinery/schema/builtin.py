@@ -143,7 +143,7 @@ class BuiltinCodec:
             clean = self._node.value(tree)
         except Mismatch as mismatch:
             raise Undecodable.of(self.gvk.kind, self.gvk.version, mismatch.text()) from None
-        if not unknown and not duplicates or validation == "Ignore":
+        if (not unknown and not duplicates) or validation == "Ignore":
             return Decoded(clean)
         fields = self._node.unknown_fields(tree) if unknown else ()
         texts = [f"unknown field {orjson.dumps(path).decode()}" for path in fields]

@@ -40,9 +40,12 @@ class Codec(Protocol):
         `validation` is Ignore, Warn or Strict. `duplicates` are texts about duplicate fields that the parser found in the body: they are
         warned of or refused along with unknown fields.
         """
+        ...
 
     def validate(self, new: Tree, old: Tree | None = None) -> list[FieldError]:
         """Return broken schema and CEL rules."""
+        ...
 
     def openapi(self) -> Tree:
         """Return the structural OpenAPI v3 schema of the kind."""
+        ...

@@ -101,25 +101,30 @@ def _json_problem(body: bytes) -> str:
     """Return what Go's scanner says of a text that is no JSON."""
     try:
         text = body.decode()
-        json.loads(text)
     except UnicodeDecodeError as problem:
         return f"invalid character {_shown(chr(body[problem.start]))} in string literal"
+    try:
+        json.loads(text)
     except json.JSONDecodeError as problem:
-        at, message = problem.pos, problem.msg
-        if at >= len(text) or message.startswith("Unterminated"):
-            return "unexpected end of JSON input"
-        if message == "Expecting ',' delimiter":
-            return f"invalid character {_shown(text[at])} {_after(text[:at])}"
-        if message.startswith("Illegal trailing comma"):
-            at += 1 + len(text[at + 1 :]) - len(text[at + 1 :].lstrip())
-        if message.startswith("Invalid \\"):
-            return f"invalid character {_shown(text[min(at + 1, len(text) - 1)])} in string escape code"
-        literal = _LITERALS.get(text[at])
-        if message == "Expecting value" and literal is not None:
-            wrong = next(index for index, char in enumerate(literal) if text[at + index : at + index + 1] != char)
-            return f"invalid character {_shown(text[at + wrong : at + wrong + 1] or ' ')} in literal {literal} (expecting '{literal[wrong]}')"
-        return f"invalid character {_shown(text[at])} {_GO_PROBLEMS.get(message, 'looking for beginning of value')}"
+        return _in_go(problem.msg, problem.pos, text)
     return "invalid character in JSON"
+
+
+def _in_go(message: str, at: int, text: str) -> str:
+    """Return Go's words for a complaint of Python's parser."""
+    if at >= len(text) or message.startswith("Unterminated"):
+        return "unexpected end of JSON input"
+    if message == "Expecting ',' delimiter":
+        return f"invalid character {_shown(text[at])} {_after(text[:at])}"
+    if message.startswith("Illegal trailing comma"):
+        at += 1 + len(text[at + 1 :]) - len(text[at + 1 :].lstrip())
+    if message.startswith("Invalid \\"):
+        return f"invalid character {_shown(text[min(at + 1, len(text) - 1)])} in string escape code"
+    literal = _LITERALS.get(text[at])
+    if message == "Expecting value" and literal is not None:
+        wrong = next(index for index, char in enumerate(literal) if text[at + index : at + index + 1] != char)
+        return f"invalid character {_shown(text[at + wrong : at + wrong + 1] or ' ')} in literal {literal} (expecting '{literal[wrong]}')"
+    return f"invalid character {_shown(text[at])} {_GO_PROBLEMS.get(message, 'looking for beginning of value')}"
 
 
 def _after(head: str) -> str:

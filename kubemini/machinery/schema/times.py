@@ -32,10 +32,7 @@ def canonical_time(text: str, *, micro: bool = False) -> str:
     found = known.get(text)
     if found is None:
         fast = _fast(text)
-        if fast is None or micro:
-            found = _parse(text, micro=micro)
-        else:
-            found = f"{text[:19]}Z"
+        found = _parse(text, micro=micro) if fast is None or micro else f"{text[:19]}Z"
         if len(known) >= _LIMIT:
             known.clear()
         known[text] = found
@@ -128,6 +125,6 @@ def _out_of_range(text: str, name: str) -> Mismatch:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as Go's time package quotes it: bytes outside printable ASCII as ``\\x..``."""
+    """Return a text as Go's time package quotes it: bytes outside printable ASCII by their hexadecimal numbers."""
     out = "".join(f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in text.encode())
     return f'"{out}"'

@@ -168,6 +168,8 @@ class Types(Protocol):
 
     def type(self, name: str) -> TypeInfo:
         """Return a type by its name; KeyError where there is none. The same object each time."""
+        ...
 
     def type_of(self, group: str, version: str, kind: str) -> TypeInfo | None:
         """Return the type of a kind, or None for an unknown kind."""
+        ...

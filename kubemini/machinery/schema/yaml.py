@@ -179,8 +179,8 @@ def _numeric(text: str) -> Any:
         value = -value if sign == "-" else value
         if -(2**63) <= value < 2**64:
             return value
-    value = float(bare) if _float(bare) is not None else math.inf
-    return value if math.isfinite(value) else text
+    real = float(bare) if _float(bare) is not None else math.inf
+    return real if math.isfinite(real) else text
 
 
 def _number(value: Any) -> Any:
