@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubemini.api.trees import Tree, get_in, set_in
 from kubemini.machinery.errors import BadRequest, Invalid, invalid
-from kubemini.machinery.labels import from_label_selector
+from kubemini.machinery.labels import from_label_selector, from_labels
 from kubemini.server.registry import Kind
 from kubemini.server.strategy import Scale, WriteContext
 from kubemini.server.subresources.base import ObjectSubresource
@@ -26,7 +28,7 @@ class ScaleSubresource(ObjectSubresource):
         status: Tree = {"replicas": get_in(parent, *self.paths.status_replicas.split("."), default=0) or 0}
         if self.paths.selector:
             selector = get_in(parent, *self.paths.selector.split("."))
-            text = selector if isinstance(selector, str) else str(from_label_selector(selector)) if selector else ""
+            text = _selector_text(selector)
             if text:
                 status["selector"] = text
         replicas = get_in(parent, *self.paths.spec_replicas.split("."), default=0) or 0
@@ -47,7 +49,9 @@ class ScaleSubresource(ObjectSubresource):
             raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
         replicas = get_in(scale, "spec", "replicas", default=0) or 0
         if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise BadRequest(f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {_go_type(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32')
+            raise BadRequest(
+                f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {_go_type(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32'
+            )
         if replicas < 0:
             raise Invalid.of("Scale", "autoscaling", name, [invalid("spec.replicas", replicas, "must be greater than or equal to 0")])
         new = set_in(parent, tuple(self.paths.spec_replicas.split(".")), replicas)
@@ -80,6 +84,14 @@ class _ScaledParent(ObjectSubresource):
 
 
 _SCALED = _ScaledParent()
+
+
+def _selector_text(selector: Any) -> str:
+    """Return a selector as text: a string is one already; otherwise it is a LabelSelector, or the plain labels of a ReplicationController."""
+    if not selector or isinstance(selector, str):
+        return selector or ""
+    plain = all(isinstance(value, str) for value in selector.values())
+    return str(from_labels(selector) if plain else from_label_selector(selector))
 
 
 def _go_type(value: object) -> str:

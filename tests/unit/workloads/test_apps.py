@@ -273,3 +273,10 @@ def test_conditions_of_a_budget_are_checked(bench: Bench) -> None:
         bench.patch("PodDisruptionBudget", "a", {"status": {"conditions": [good, {**good, "status": "Yes", "reason": "1"}]}}, subresource="status")
     fields = [each.partition(": ")[0] for each in why(error)]
     assert fields == ["status.conditions[1].type", "status.conditions[1].status", "status.conditions[1].reason"]
+
+
+def test_the_scale_of_a_replication_controller(bench: Bench) -> None:
+    """The plain selector of a ReplicationController shows in its Scale too."""
+    bench.create({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"}, "spec": {"template": TEMPLATE}})
+    scale = bench.patch("ReplicationController", "a", {"spec": {"replicas": 2}}, subresource="scale")
+    assert (scale["spec"]["replicas"], scale["status"]["selector"]) == (2, "app=a")

@@ -22,7 +22,16 @@ from kubemini.server.kinds.workloads.rules import (
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy, serving_template
 from kubemini.server.strategy import Scale, WriteContext
 
-_STATUS_COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "collisionCount")
+_STATUS_COUNTS = (
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
 
 
 class DeploymentStrategy(TemplateStrategy):

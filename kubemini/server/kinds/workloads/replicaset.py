@@ -5,6 +5,7 @@ Mirrors ``pkg/registry/{apps/replicaset,core/replicationcontroller}`` and their 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubemini.api.trees import Tree
@@ -17,12 +18,14 @@ from kubemini.server.kinds.workloads.rules import NOT_MORE_THAN_REPLICAS, counts
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy, serving_template
 from kubemini.server.strategy import Scale, WriteContext
 
+_FIELDS: Mapping[str, Callable[[Tree], str]] = {"status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas") or 0)}
 _STATUS_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "terminatingReplicas", "observedGeneration")
 
 
 class ReplicaSetStrategy(TemplateStrategy):
     """The rules of ReplicaSets."""
 
+    fields = _FIELDS
     table = tables.REPLICA_SET
     scale = Scale(selector="spec.selector")
 
@@ -57,6 +60,7 @@ def _replica_status(status: Tree) -> Errors:
 class ReplicationControllerStrategy(TemplateStrategy):
     """The rules of ReplicationControllers: like ReplicaSets, with a plain label map as selector that may change."""
 
+    fields = _FIELDS
     table = tables.REPLICATION_CONTROLLER
     orphans_by_default = True
     scale = Scale(selector="spec.selector")
