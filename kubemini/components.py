@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
@@ -61,5 +62,6 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("lws", "lws-controller-manager"),
         ("kueue", "kueue-controller-manager"),
     )
+    if find_spec(f"kubemini.controllers.{name.replace('-', '_')}") is not None
 )
 """In the order in which they are started."""
