@@ -29,7 +29,16 @@ _POSIX = {
     "xdigit": "0-9A-Fa-f",
 }
 _PERL = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
-_SCRIPTS = {"Greek": "GREEK", "Latin": "LATIN", "Cyrillic": "CYRILLIC", "Han": "CJK UNIFIED", "Hiragana": "HIRAGANA", "Katakana": "KATAKANA", "Arabic": "ARABIC", "Hebrew": "HEBREW"}
+_SCRIPTS = {
+    "Greek": "GREEK",
+    "Latin": "LATIN",
+    "Cyrillic": "CYRILLIC",
+    "Han": "CJK UNIFIED",
+    "Hiragana": "HIRAGANA",
+    "Katakana": "KATAKANA",
+    "Arabic": "ARABIC",
+    "Hebrew": "HEBREW",
+}
 
 
 class RegexError(ValueError):

@@ -78,6 +78,10 @@ class Deleting(Writing):
         elif meta.get("deletionGracePeriodSeconds"):
             fresh = {**fresh, "deletionGracePeriodSeconds": 0, "deletionTimestamp": min(meta["deletionTimestamp"], self.env.stamp())}
         kept = stays if stays is not None else obj
+        brought = [each for each in kept["metadata"].get("finalizers") or () if each not in (meta.get("finalizers") or ())]
+        if brought:
+            # A kind may answer its deletion with a finalizer of its own (definitions do).
+            fresh = {**fresh, "finalizers": [*(fresh.get("finalizers") or ()), *brought]}
         return obj if kept is obj and fresh == meta else {**kept, "metadata": fresh}
 
     async def delete_collection(

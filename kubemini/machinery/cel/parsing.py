@@ -203,7 +203,9 @@ class _Parser:
             if not isinstance(arg, Ident):
                 raise self._error(arg.position, "argument must be a simple name" if variables > 1 else "argument is not an identifier")
             if arg.name in names or arg.name in {"__result__", "@result"}:
-                raise self._error(arg.position, "duplicate variable name" if arg.name in names else "iteration variable overwrites accumulator variable")
+                raise self._error(
+                    arg.position, "duplicate variable name" if arg.name in names else "iteration variable overwrites accumulator variable"
+                )
             names.append(arg.name)
         rest = args[variables:]
         return Comprehension(position, macro, target, tuple(names), rest[-1], rest[0] if len(rest) == 2 else None)

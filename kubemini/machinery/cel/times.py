@@ -84,7 +84,7 @@ def timestamp(text: str) -> Timestamp:
     """Return the timestamp of an RFC 3339 text. Raise `CelEvaluationError`."""
     found = _parsed(_rfc3339(text))
     if found is None:
-        raise CelEvaluationError(f"parsing time {_quoted(text)} as \"2006-01-02T15:04:05Z07:00\": cannot parse {_quoted(text)}")
+        raise CelEvaluationError(f'parsing time {_quoted(text)} as "2006-01-02T15:04:05Z07:00": cannot parse {_quoted(text)}')
     return instant(found)
 
 

@@ -46,9 +46,7 @@ DYN = Type("dyn")
 ERROR = Type("error")
 TYPE = Type("type")
 
-SCALARS: Mapping[str, Type] = {
-    each.kind: each for each in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DURATION, TIMESTAMP, DYN, ERROR)
-}
+SCALARS: Mapping[str, Type] = {each.kind: each for each in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DURATION, TIMESTAMP, DYN, ERROR)}
 
 
 def list_of(item: Type, declared: Declared | None = None) -> Type:

@@ -219,5 +219,3 @@ def _collect(node: Node | None, value: Any, path: str, found: list[str]) -> None
             return
         for place, each in enumerate(value):
             _collect(items, each, f"{path}[{place}]", found)
-
-

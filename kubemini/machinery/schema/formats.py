@@ -76,8 +76,6 @@ def _cidr(text: str) -> bool:
     return "/" in text and text.rpartition("/")[2].isdigit()
 
 
-
-
 def _is_hostname(text: str) -> bool:
     labels = text.removesuffix(".").split(".")
     return bool(text) and len(text) <= 255 and all(0 < len(label) <= 63 and _label(label) for label in labels)
@@ -127,7 +125,9 @@ _FORMATS: Mapping[str, Check] = {
     "ipv4": _ipv4,
     "ipv6": _ipv6,
     "cidr": _cidr,
-    "mac": _matching(rf"({_HEX}{{2}}[:-]){{5}}{_HEX}{{2}}|({_HEX}{{2}}[:-]){{7}}{_HEX}{{2}}|({_HEX}{{4}}\.){{2}}{_HEX}{{4}}|({_HEX}{{4}}\.){{3}}{_HEX}{{4}}"),
+    "mac": _matching(
+        rf"({_HEX}{{2}}[:-]){{5}}{_HEX}{{2}}|({_HEX}{{2}}[:-]){{7}}{_HEX}{{2}}|({_HEX}{{4}}\.){{2}}{_HEX}{{4}}|({_HEX}{{4}}\.){{3}}{_HEX}{{4}}"
+    ),
     "uuid": _matching(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}"),
     "uuid3": _matching(f"{_HEX}{{8}}-?{_HEX}{{4}}-?3{_HEX}{{3}}-?{_HEX}{{4}}-?{_HEX}{{12}}"),
     "uuid4": _matching(f"{_HEX}{{8}}-?{_HEX}{{4}}-?4{_HEX}{{3}}-?[89abAB]{_HEX}{{3}}-?{_HEX}{{12}}"),

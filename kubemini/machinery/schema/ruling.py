@@ -27,7 +27,9 @@ class Rule:
 
     __slots__ = ("field", "looks_back", "message", "optional_old", "problem", "program", "source", "type")
 
-    def __init__(self, node: Node, source: Tree, field: str, program: Program | None = None, message: Program | None = None, problem: str = "") -> None:
+    def __init__(
+        self, node: Node, source: Tree, field: str, program: Program | None = None, message: Program | None = None, problem: str = ""
+    ) -> None:
         self.type = str(node.schema.get("type", ""))
         self.source = source
         self.field = field
@@ -132,7 +134,9 @@ def _compiled(node: Node, source: Tree, known: Declared | None) -> Rule:
 # ----------------------------------------------------------------------------------------------- evaluation
 
 
-def evaluate(ruled_node: RuledNode, value: Any, path: Path, errors: list[FieldError], old: Any = NOTHING, anchor: tuple[Any, Any] | None = None) -> None:
+def evaluate(
+    ruled_node: RuledNode, value: Any, path: Path, errors: list[FieldError], old: Any = NOTHING, anchor: tuple[Any, Any] | None = None
+) -> None:
     """Evaluate the rules of a value and of all below it.
 
     `old` is the comparable value before an update, or `NOTHING`. `anchor` is the nearest value on the way here (new and old) that can be

@@ -95,4 +95,3 @@ class StructuralCodec:
     def openapi(self) -> Tree:
         """Return the structural schema."""
         return self.schema
-

@@ -12,11 +12,13 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
     """Return the kinds of a Kubernetes version and the kinds we own, built once per process: strategies hold no state of a cluster."""
     from kubemini.machinery.schema.builtin import builtin_schemas
     from kubemini.server.kinds.core import core_kinds
+    from kubemini.server.kinds.crd import crd_kind
     from kubemini.server.kinds.owned import owned_kinds
     from kubemini.server.kinds.workloads import workload_kinds
 
     codec = builtin_schemas(version).codec
-    return (*core_kinds(codec), *workload_kinds(codec), *owned_kinds())
+    crds = crd_kind(codec("apiextensions.k8s.io", "v1", "CustomResourceDefinition"))
+    return (*core_kinds(codec), *workload_kinds(codec), crds, *owned_kinds())
 
 
 def builtin_registry(version: str) -> Registry:

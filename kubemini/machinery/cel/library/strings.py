@@ -229,7 +229,9 @@ def _as_string(value: Any, _: int | None) -> str:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, int | float):
         return values.shown(value)
-    raise CelEvaluationError(f"error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given {values.type_name(value)}")
+    raise CelEvaluationError(
+        f"error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given {values.type_name(value)}"
+    )
 
 
 def _as_decimal(value: Any, _: int | None) -> str:
@@ -267,7 +269,9 @@ def _as_hex(value: Any, _: int | None) -> str:
         return f"{int(value):x}"
     if isinstance(value, str | bytes):
         return (value.encode() if isinstance(value, str) else value).hex()
-    raise CelEvaluationError(f"error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given {values.type_name(value)}")
+    raise CelEvaluationError(
+        f"error during formatting: only integers, byte buffers, and strings can be formatted as hex, was given {values.type_name(value)}"
+    )
 
 
 def _as_octal(value: Any, _: int | None) -> str:
