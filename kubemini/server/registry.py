@@ -83,6 +83,8 @@ class Kind:
     storage: str = ""
     """Name of the table; "" = plural.group. Two kinds may share one (Event of v1 and of events.k8s.io)."""
     storage_version: str = ""
+    posts_to: str = ""
+    """For a kind that is only another door to an action: ``pods/binding`` for Binding; the object's name says on which pod."""
     handler: Virtual | None = None
     """For kinds of which nothing is stored (reviews, metrics): who answers."""
     by_name: dict[str, KindVersion] = field(init=False)

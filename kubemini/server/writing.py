@@ -53,6 +53,11 @@ class Writing(Reading):
         meta = decoded.tree.get("metadata") or {}
         objectmeta.namespace_of_new(kind, meta, namespace)
         obj = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
+        if kind.posts_to:
+            plural, subresource = kind.posts_to.split("/")
+            target = self.registry.served(kind.group, served.version.name, plural)
+            assert target is not None, f"{kind.plural} posts to {kind.posts_to}, which is not served"
+            return await self.act(target, namespace, meta.get("name", ""), subresource, obj, options)
         ctx = self.context(options)
         if kind.handler is not None:
             answer = kind.handler.create(namespace, obj, ctx)

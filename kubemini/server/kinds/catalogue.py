@@ -20,7 +20,7 @@ from kubemini.server.kinds.core.service import ServiceStrategy
 from kubemini.server.kinds.core.storage import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
 from kubemini.server.kinds.groups import access, devices, extension, metrics, networking, reviews, scheduling
 from kubemini.server.kinds.groups.plain import PlainStrategy
-from kubemini.server.registry import Kind, KindVersion, Subresource, Virtual
+from kubemini.server.registry import ALL_VERBS, Kind, KindVersion, Subresource, Virtual
 from kubemini.server.strategy import Codec, Strategy, WriteContext
 
 CodecOf = Callable[[str, str, str], Codec]
@@ -63,15 +63,15 @@ def _kind(
     short: tuple[str, ...] = (),
     categories: tuple[str, ...] = (),
     more: Sequence[Subresource] = (),
-    verbs: tuple[str, ...] | None = None,
+    verbs: tuple[str, ...] = ALL_VERBS,
     handler: Virtual | None = None,
+    posts_to: str = "",
     deprecation: str = "",
 ) -> Kind:
     """Return a kind that is served in one version. `more` are its subresources beside status."""
     subresources = list(more)
     if strategy.has_status:
         subresources.append(Subresource("status", kind, _OBJECT))
-    options = {} if verbs is None else {"verbs": verbs}
     return Kind(
         group,
         kind,
@@ -82,8 +82,9 @@ def _kind(
         short_names=short,
         categories=categories,
         subresources=tuple(sorted(subresources, key=lambda each: each.name)),
+        verbs=verbs,
         handler=handler,
-        **options,
+        posts_to=posts_to,
     )
 
 
@@ -126,7 +127,7 @@ def _core(kind: Callable[..., Kind]) -> list[Kind]:
     core = partial(kind, "")
     token = Subresource("token", "TokenRequest", _CREATE, "authentication.k8s.io", "v1")
     return [
-        core("Binding", PlainStrategy(), verbs=_CREATE),
+        core("Binding", PlainStrategy(), verbs=_CREATE, posts_to="pods/binding"),
         core(
             "ComponentStatus",
             PlainStrategy(table=tables.COMPONENT_STATUS),

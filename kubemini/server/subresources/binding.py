@@ -40,8 +40,8 @@ class BindingSubresource(ActionSubresource):
         node = api.reader.get("nodes", "", binding["target"]["name"])
         pod = bound(record.obj, binding, node, api.env.stamp())
         if not options.dry_run:
-            record = api.store.table(kind.storage).update(record.key, pod)
-        return Outcome(CREATED, None if options.dry_run else record, 201)
+            api.store.table(kind.storage).update(record.key, pod)
+        return Outcome(CREATED, None, 201)
 
 
 def binding_problems(binding: Tree) -> list[FieldError]:
