@@ -9,9 +9,9 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden
+from kubemini.machinery.pod_requests import qos_class
 from kubemini.server.kinds.core import pod_update
 from kubemini.server.kinds.core.pod_label_keys import merge_label_keys
-from kubemini.server.kinds.core.pod_resources import qos_class
 from kubemini.server.kinds.core.pod_spec_defaults import default_pod
 from kubemini.server.kinds.core.pod_spec_validation import pod_annotations, validate_pod_spec
 from kubemini.server.kinds.core.pod_warnings import pod_warnings

@@ -9,10 +9,11 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, forbidden, invalid, not_found, not_supported, required, too_many
+from kubemini.machinery.pod_requests import is_sidecar
 from kubemini.server.kinds.core.formats import Errors, at_least_zero, one_of, port_number, port_or_name, wrong
 from kubemini.server.kinds.core.pod_environment import environment
 from kubemini.server.kinds.core.pod_mounts import devices, mounts
-from kubemini.server.kinds.core.pod_resources import is_sidecar, requirements
+from kubemini.server.kinds.core.pod_resources import requirements
 from kubemini.server.kinds.core.pod_security import container_security
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -1,14 +1,13 @@
-"""Resource requirements: names, amounts, requests against limits, huge pages, pod-level resources, and the QoS class."""
+"""Rules of resource requirements: names, amounts, requests against limits, huge pages, pod-level resources."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
 from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubemini.machinery.memo import by_identity
+from kubemini.machinery.pod_requests import aggregate
 from kubemini.server.kinds.core.formats import INTEGER, NOT_NEGATIVE, Errors, wrong
 
 HUGE = "hugepages-"
@@ -157,44 +156,6 @@ def _claims(entries: list[Tree], path: str, known: tuple[str, ...]) -> Errors:
 # ------------------------------------------------------------------------------------------------------ pod level
 
 
-def _summed(lists: list[Mapping[str, str]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for each in lists:
-        for name, value in each.items():
-            total[name] = total.get(name, 0) + quantity.nano(value)
-    return total
-
-
-def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
-
-
-def is_sidecar(container: Tree) -> bool:
-    """Tell whether an init container keeps running beside the others."""
-    return container.get("restartPolicy") == "Always"
-
-
-def aggregate(spec: Tree, kind: str) -> dict[str, int]:
-    """Return what the containers of a pod ask for together, in nano units: sidecars with the others, init containers one after another.
-
-    `kind` is ``requests`` or ``limits``.
-    """
-
-    def of(container: Tree) -> Mapping[str, str]:
-        return (container.get("resources") or {}).get(kind) or {}
-
-    running = [of(each) for each in spec.get("containers") or ()]
-    sidecars: list[Mapping[str, str]] = []
-    peak: dict[str, int] = {}
-    for each in spec.get("initContainers") or ():
-        if is_sidecar(each):
-            sidecars.append(of(each))
-            peak = _larger(peak, _summed(sidecars))
-        else:
-            peak = _larger(peak, _summed([*sidecars, of(each)]))
-    return _larger(_summed([*running, *sidecars]), peak)
-
-
 def pod_level(spec: Tree, path: str) -> Errors:
     """Check the resources of the pod as a whole, and that its containers fit into them."""
     tree = spec.get("resources")
@@ -214,40 +175,3 @@ def pod_level(spec: Tree, path: str) -> Errors:
         for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and quantity.nano(value) > quantity.nano(limits[name]):
                 yield invalid(f"{path}.containers[{index}][{name}].limits", value, f"must be less than or equal to pod limits of {limits[name]}")
-
-
-# ------------------------------------------------------------------------------------------------------ quality of service
-
-
-def _positive(resources: Any, kind: str) -> dict[str, str]:
-    found = (resources or {}).get(kind) or {}
-    return {name: found[name] for name in ("cpu", "memory") if name in found and quantity.nano(found[name]) > 0}
-
-
-def qos_class(spec: Tree) -> str:
-    """Return the quality-of-service class of a pod: Guaranteed, Burstable or BestEffort."""
-    if spec.get("resources"):
-        return _qos([spec["resources"]])
-    containers, inits = spec.get("containers") or [], spec.get("initContainers")
-    return _qos_of_containers(containers) if not inits else _qos([each.get("resources") for each in (*containers, *inits)])
-
-
-@by_identity()
-def _qos_of_containers(containers: list[Tree]) -> str:
-    return _qos([each.get("resources") for each in containers])
-
-
-def _qos(parts: list[Any]) -> str:
-    requests: dict[str, int] = {}
-    limits: dict[str, int] = {}
-    guaranteed = True
-    for each in parts:
-        asked, capped = _positive(each, "requests"), _positive(each, "limits")
-        for name, value in asked.items():
-            requests[name] = requests.get(name, 0) + quantity.nano(value)
-        for name, value in capped.items():
-            limits[name] = limits.get(name, 0) + quantity.nano(value)
-        guaranteed = guaranteed and len(capped) == 2
-    if not requests and not limits:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed and requests == limits else "Burstable"

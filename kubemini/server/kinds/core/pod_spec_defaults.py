@@ -12,7 +12,8 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import quantity
 from kubemini.machinery.memo import by_identity
-from kubemini.server.kinds.core.pod_resources import aggregate, is_huge
+from kubemini.machinery.pod_requests import aggregate
+from kubemini.server.kinds.core.pod_resources import is_huge
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 

@@ -10,8 +10,8 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, forbidden, invalid
+from kubemini.machinery.pod_requests import is_sidecar, qos_class
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, difference, ip, same, wrong
-from kubemini.server.kinds.core.pod_resources import is_sidecar, qos_class
 from kubemini.server.kinds.core.pod_spec_validation import MIRROR
 
 _UPDATABLE = (

@@ -8,7 +8,7 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
 from kubemini.machinery.memo import by_identity
-from kubemini.server.kinds.core.pod_resources import is_sidecar
+from kubemini.machinery.pod_requests import is_sidecar
 
 _NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
