@@ -15,6 +15,10 @@ class FeatureGates:
         """Tell whether a gate is on; a gate without a default is off."""
         return self._on.get(name, False)
 
+    def with_overrides(self, overrides: Mapping[str, bool]) -> FeatureGates:
+        """Return these gates with some switched otherwise."""
+        return FeatureGates({**self._on, **overrides})
+
     @classmethod
     def parse(cls, text: str) -> FeatureGates:
         """Return the gates of a ``NAME=true,NAME=false`` flag. Raise ValueError naming the bad item."""
@@ -37,5 +41,34 @@ DEFAULTS: dict[str, bool] = {
     "PodObservedGenerationTracking": True,
     "StatefulSetAutoDeletePVC": True,
     "WatchList": True,
+    # Kueue, main branch of August 2026
+    "PartialAdmission": True,
+    "FlavorFungibility": True,
+    "PrioritySortingWithinCohort": True,
+    "TopologyAwareScheduling": True,
+    "AdmissionFairSharing": True,
+    "ElasticJobsViaWorkloadSlices": True,
+    "ReclaimablePods": True,
+    "FairSharingPreemptWithinNominal": True,
+    "FairSharingPrioritizeNonBorrowing": True,
+    "SchedulingEquivalenceHashing": True,
+    "AssignQueueLabelsForPods": True,
+    "AdmissionGatedBy": True,
+    "FinishOrphanedWorkloads": True,
+    "QuotaCheckStrategy": True,
+    "LWSImmutableGroupSize": True,
+    "TASProfileMixed": True,
+    "TASFailedNodeReplacement": True,
+    "TASFailedNodeReplacementFailFast": True,
+    "TASReplaceNodeOnPodTermination": True,
+    "TASReplaceNodeOnNodeTaints": True,
+    "TASValidateWorkloadSliceSize": True,
+    "TASMultiLayerTopology": True,
+    "TASRecomputeAssignmentWithinSchedulingCycle": True,
+    "TASAssignmentsEncodingByHostnamePrefix": True,
+    "SkipReassignmentForPodOwnedWorkloads": True,
+    "UnadmittedWorkloadsObservability": True,
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
+    "WorkloadPriorityClassDefaulting": True,
 }
 """Defaults of the gates that kubemini reads; each controller's modules add theirs here."""
