@@ -18,9 +18,11 @@ from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.runtime.env import EPOCH, Env
 from kubemini.server.admission import Chain
 from kubemini.server.kinds.workloads import workload_kinds
+from kubemini.server.managing import Managing
 from kubemini.server.options import Patch
 from kubemini.server.registry import Registry, Served
 from kubemini.server.requests import ApiServer
+from kubemini.server.subresources import Subresources
 from kubemini.store import Store
 
 AREAS = ("job", "cronjob", "statefulset", "apps", "scheduler")
@@ -61,7 +63,7 @@ class Player:
     def __init__(self) -> None:
         env = Env(seed=1, clock=lambda: EPOCH)
         self.registry = Registry(workload_kinds(SCHEMAS.codec))
-        self.api = ApiServer(store=Store(), registry=self.registry, env=env, chain=Chain())
+        self.api = ApiServer(store=Store(), registry=self.registry, env=env, chain=Chain(), subresources=Subresources(), managing=Managing(SCHEMAS))
 
     def served(self, kind: str, api_version: str = "") -> Served:
         """Return a kind."""

@@ -11,6 +11,7 @@ from kubemini.runtime.env import EPOCH, Env
 from kubemini.server.admission import Chain
 from kubemini.server.kinds.core.pod import PodStrategy
 from kubemini.server.kinds.workloads import workload_kinds
+from kubemini.server.managing import Managing
 from kubemini.server.options import DeleteOptions, Outcome, Patch, WriteOptions
 from kubemini.server.registry import Kind, KindVersion, Registry, Served
 from kubemini.server.requests import ApiServer
@@ -34,7 +35,14 @@ class Bench:
         pods = Kind("", "Pod", "pods", (KindVersion("v1", SCHEMAS.codec("", "v1", "Pod")),), PodStrategy())
         nodes = Kind("", "Node", "nodes", (KindVersion("v1", SCHEMAS.codec("", "v1", "Node")),), Strategy(), namespaced=False)
         self.registry = Registry([*workload_kinds(SCHEMAS.codec), pods, accounts, nodes])
-        self.api = ApiServer(store=Store(), registry=self.registry, env=self.env, chain=Chain(), subresources=builtin_subresources(self.env))
+        self.api = ApiServer(
+            store=Store(),
+            registry=self.registry,
+            env=self.env,
+            chain=Chain(),
+            subresources=builtin_subresources(self.env),
+            managing=Managing(SCHEMAS),
+        )
 
     def served(self, kind: str, api_version: str = "") -> Served:
         """Return a kind by its name, in its preferred version unless another is named."""
