@@ -75,7 +75,10 @@ class Checked:
 
 def check(text: str, root: Expr, variables: Mapping[str, Type]) -> Checked:
     """Return the types of an expression. Raise `CelCompileError` with everything that is wrong."""
-    return _Checker(text, root, variables).run()
+    try:
+        return _Checker(text, root, variables).run()
+    except RecursionError:
+        raise CelCompileError(text, [Issue(root.position, "expression is nested too deeply")]) from None
 
 
 class _Checker:
@@ -229,6 +232,9 @@ class _Checker:
             return ERROR
         self.out.calls[node] = chosen
         self._literals(node, name)
+        if chosen[0].id == "add_list" and args[0].declared is not None:
+            # What was a set or a keyed list stays one.
+            return self.bindings.resolved(args[0])
         return result
 
     def _logic(self, node: Call, candidates: list[Overload], args: list[Type]) -> Type:

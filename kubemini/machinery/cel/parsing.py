@@ -47,7 +47,10 @@ def parse(text: str) -> Expr:
     """Return the syntax tree of an expression. Raise `CelCompileError`."""
     if len(text) > _MAX_LENGTH:
         raise CelCompileError("", [Issue(0, f"expression code point size exceeds limit: size: {len(text)}, limit {_MAX_LENGTH}")])
-    return _Parser(text).run()
+    try:
+        return _Parser(text).run()
+    except RecursionError:
+        raise CelCompileError(text, [Issue(0, f"expression recursion limit exceeded: {_MAX_DEPTH}")]) from None
 
 
 class _Parser:
@@ -106,16 +109,18 @@ class _Parser:
         return expr
 
     def _disjunction(self) -> Expr:
-        expr = self._conjunction()
+        operands, operators = [self._conjunction()], list[int]()
         while token := self._accept("||"):
-            expr = Call(token.position, "_||_", (expr, self._conjunction()))
-        return expr
+            operators.append(token.position)
+            operands.append(self._conjunction())
+        return _balanced("_||_", operands, operators)
 
     def _conjunction(self) -> Expr:
-        expr = self._relation()
+        operands, operators = [self._relation()], list[int]()
         while token := self._accept("&&"):
-            expr = Call(token.position, "_&&_", (expr, self._relation()))
-        return expr
+            operators.append(token.position)
+            operands.append(self._relation())
+        return _balanced("_&&_", operands, operators)
 
     def _relation(self) -> Expr:
         expr = self._sum()
@@ -303,6 +308,15 @@ class _Parser:
             self._expect(":")
             entries.append((key, self._expr(), maybe))
         return MapExpr(position, tuple(entries))
+
+
+def _balanced(operator: str, operands: list[Expr], positions: list[int]) -> Expr:
+    """Return a chain of one operator as a tree that is as flat as can be."""
+    if len(operands) == 1:
+        return operands[0]
+    middle = len(operands) // 2
+    left = _balanced(operator, operands[:middle], positions[: middle - 1])
+    return Call(positions[middle - 1], operator, (left, _balanced(operator, operands[middle:], positions[middle:])))
 
 
 def _dotted(expr: Expr) -> str | None:
