@@ -21,6 +21,7 @@ from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.inprocess import InProcessClient
 from kubemini.machinery.errors import ConfigError
+from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.runtime.client import Client
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.env import Env
@@ -72,7 +73,7 @@ class Cluster:
         self.store = Store(debug=debug)
         self.components = _chosen(controllers)
         self.separate = separate
-        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version), env)
+        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version), env, builtin_schemas(kubernetes_version))
         for component in self.components:
             for webhook in component.webhooks(self.settings):
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))

@@ -37,6 +37,8 @@ class WriteOptions:
     dry_run: bool = False
     force: bool = False
     track: bool = True
+    duplicates: tuple[str, ...] = ()
+    """Texts about duplicate fields that the parser found in the body."""
 
     @property
     def manager(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, invalid, shown
+from kubemini.machinery.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, shown
 from kubemini.machinery.schema.builtin import BuiltinCodec
+from kubemini.machinery.schema.contract import Undecodable
 from kubemini.machinery.strategic import TypeMergeSchema, strategic_merge
 from kubemini.server.options import Patch
 from kubemini.server.registry import Served
@@ -19,8 +20,8 @@ def patched(live: Tree, patch: Patch, served: Served, validation: str, *, scale:
         raise _undecodable(new, f"unable to decode as {live['apiVersion']}, Kind={live['kind']}")
     try:
         decoded = served.version.codec.decode(new, validation=validation)
-    except BadRequest as problem:
-        raise _undecodable(new, _tail(problem)) from None
+    except Undecodable as problem:
+        raise _undecodable(new, problem.why) from None
     return decoded.tree, decoded.warnings
 
 
@@ -60,9 +61,3 @@ def _undecodable(new: object, why: str) -> Invalid:
     error = invalid("patch", None, why)
     body = f"Invalid value: {shown(shown(new))}: {why}"
     return Invalid.of("", "", "", [type(error)(error.reason, error.field, body)])
-
-
-def _tail(problem: ApiStatus) -> str:
-    """Return the part of a decoding error behind ``cannot be handled as a Kind: ``."""
-    head, found, tail = problem.message.partition("cannot be handled as a ")
-    return tail.partition(": ")[2] if found else head

@@ -44,6 +44,10 @@ class StoreReader:
         """Return the objects of a resource in key order."""
         return [record.obj for record in self._store.table(resource).values(f"{namespace}/" if namespace else "")]
 
+    def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
+        """Return the objects of a namespace whose names start with `prefix`, in key order."""
+        return [record.obj for record in self._store.table(resource).values(f"{namespace}/{prefix}")]
+
 
 class WatchStart:
     """An opened watch: `initial` records to show as ADDED first, then `cursor`; `mark_initial` asks for the initial-events bookmark between the two."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.runtime.env import Env
 from kubemini.server.admission import Chain
 from kubemini.server.kinds.crd import CustomKinds
+from kubemini.server.managing import Managing
 from kubemini.server.plugins import builtin_plugins
 from kubemini.server.registry import Registry
 from kubemini.server.requests import ApiServer
@@ -12,7 +14,7 @@ from kubemini.server.subresources.builtin import builtin_subresources
 from kubemini.store import Store
 
 
-def api_server(store: Store, registry: Registry, env: Env) -> ApiServer:
+def api_server(store: Store, registry: Registry, env: Env, types: BuiltinSchemas) -> ApiServer:
     """Return a server with every built-in plugin and subresource, whose registry follows the custom resource definitions in the store."""
     CustomKinds(registry, store)
-    return ApiServer(store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources(env))
+    return ApiServer(store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources(env), managing=Managing(types))

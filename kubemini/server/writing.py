@@ -6,20 +6,20 @@ admission → optimistic concurrency → no-op check → commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import AlreadyExists, ApiStatus, BadRequest, Conflict, FieldError, Forbidden, Invalid, MethodNotAllowed, NotFound, invalid
+from kubemini.machinery.errors import AlreadyExists, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
 from kubemini.machinery.metadata import metadata_warnings, validate_metadata_create, validate_metadata_update
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
-from kubemini.server.managing import Managing
+from kubemini.server.managing import Managing, uid_mismatch, with_entries
 from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
 from kubemini.server.patching import patched
 from kubemini.server.reading import Reading
 from kubemini.server.registry import Kind, Served
-from kubemini.server.strategy import WriteContext
+from kubemini.server.strategy import Decoded, WriteContext
 from kubemini.server.subresources import STATUS, ActionSubresource, ObjectSubresource, ScaleSubresource, Subresources
 from kubemini.store import KeyExists, Record
 
@@ -32,10 +32,10 @@ CONFLICT_ATTEMPTS = 5
 class Writing(Reading):
     """The write verbs. Every method is one atomic step unless remote admission has to be waited for."""
 
-    def __init__(self, *, subresources: Subresources | None = None, managing: Managing | None = None, **state: object) -> None:
-        super().__init__(**state)  # type: ignore[arg-type]
-        self.subresources = subresources or Subresources()
-        self.managing = managing or Managing()
+    def __init__(self, *, subresources: Subresources, managing: Managing, **state: Any) -> None:
+        super().__init__(**state)
+        self.subresources = subresources
+        self.managing = managing
 
     def context(self, options: WriteOptions) -> WriteContext:
         """Return what strategies and admission may know of a request."""
@@ -49,7 +49,12 @@ class Writing(Reading):
         if "create" not in kind.verbs:
             raise MethodNotAllowed
         objectmeta.check_type(kind, served.version.name, body)
-        decoded = served.version.codec.decode(body, validation=options.field_validation)
+        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates)
+        return await self._admit(served, namespace, decoded, options)
+
+    async def _admit(self, served: Served, namespace: str, decoded: Decoded, options: WriteOptions, *, entries: list[Tree] | None = None) -> Outcome:
+        """Bring a decoded new object through admission and validation to the store. `entries` are the managedFields of one that an apply creates."""
+        kind = served.kind
         meta = decoded.tree.get("metadata") or {}
         objectmeta.namespace_of_new(kind, meta, namespace)
         obj = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
@@ -67,7 +72,7 @@ class Writing(Reading):
             raise objectmeta.name_required(kind)
         for attempt in range(1, CREATE_ATTEMPTS + 1):
             try:
-                return await self._create(served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options)
+                return await self._create(served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options, entries)
             except KeyExists:
                 if name or attempt == CREATE_ATTEMPTS:
                     raise self._taken(kind, namespace, name, prefix) from None
@@ -83,12 +88,22 @@ class Writing(Reading):
         return error
 
     async def _create(
-        self, served: Served, namespace: str, name: str, obj: Tree, warnings: list[str], ctx: WriteContext, options: WriteOptions
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        obj: Tree,
+        warnings: list[str],
+        ctx: WriteContext,
+        options: WriteOptions,
+        entries: list[Tree] | None,
     ) -> Outcome:
         kind = served.kind
         strategy = kind.strategy
         obj = objectmeta.for_create(kind, obj, namespace, name, self.env)
         obj = strategy.default(obj, ctx)
+        if entries is None and options.track:
+            entries = self.managing.entries(served, obj, None, options.manager, self.env.stamp())
         request = AdmissionRequest(kind, "CREATE", namespace, name, obj, None, ctx, warnings=warnings)
         changed = self.chain.mutate(request)
         remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
@@ -122,7 +137,7 @@ class Writing(Reading):
         warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
         warnings += strategy.warnings(obj, None, ctx)
         if options.track:
-            obj = self.managing.created(served, obj, options.manager, self.env.stamp())
+            obj = with_entries(obj, entries, None)
         if options.dry_run:
             return Outcome(served.from_storage(obj), None, 201, warnings)
         record = table.create(key, obj)
@@ -158,7 +173,7 @@ class Writing(Reading):
         if isinstance(handler, ScaleSubresource):
             return await self._update_scale(served, handler, record, body, options)
         objectmeta.check_type(kind, served.version.name, body)
-        decoded = served.version.codec.decode(body, validation=options.field_validation)
+        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates)
         new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
         return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=kind.strategy.unconditional_update)
 
@@ -184,9 +199,10 @@ class Writing(Reading):
         handler: ObjectSubresource | None,
         *,
         unconditional: bool,
-        manage: Callable[[Tree], Tree] | None = None,
+        entries: list[Tree] | None = None,
+        applied: bool = False,
     ) -> Outcome:
-        """Bring a new state through admission and validation to the store. `manage` replaces the field tracking of a plain update (server-side apply)."""
+        """Bring a new state through admission and validation to the store. `applied`: its managedFields are `entries` (server-side apply)."""
         kind = served.kind
         strategy = kind.strategy
         old = record.obj
@@ -202,6 +218,8 @@ class Writing(Reading):
             if strategy.has_status:
                 new = _with_status_of(new, old)
             new = strategy.default(new, ctx)
+        if options.track and not applied:
+            entries = self.managing.entries(served, new, old, options.manager, self.env.stamp(), sub)
         request = AdmissionRequest(kind, "UPDATE", namespace, name, new, old, ctx, subresource=sub, warnings=warnings)
         changed = self.chain.mutate(request)
         remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
@@ -236,10 +254,8 @@ class Writing(Reading):
         warnings += metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
         if handler is None:
             warnings += strategy.warnings(new, old, ctx)
-        if manage is not None:
-            new = manage(new)
-        elif options.track:
-            new = self.managing.updated(served, new, old, options.manager, self.env.stamp(), sub)
+        if options.track:
+            new = with_entries(new, entries, old)
         if new == old:
             return Outcome(served.from_storage(old), record, 200, warnings)
         if options.dry_run:
@@ -283,10 +299,10 @@ class Writing(Reading):
             raise MethodNotAllowed
         record = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
         if patch.type == "apply":
-            if record is None and (subresource or patch.body.get("metadata", {}).get("uid")):
-                if not subresource:
-                    raise Conflict.of(kind.plural, kind.group, name, f"uid mismatch: the provided object specified uid {patch.body['metadata']['uid']}, and no existing object was found")
+            if record is None and subresource:
                 raise NotFound.of(kind.plural, kind.group, name)
+            if record is None and isinstance(patch.body, dict) and (uid := (patch.body.get("metadata") or {}).get("uid")):
+                raise uid_mismatch(served, name, uid)
             return await self._apply(served, namespace, name, patch, options, handler, record)
         if record is None:
             raise NotFound.of(kind.plural, kind.group, name)
@@ -317,21 +333,24 @@ class Writing(Reading):
     ) -> Outcome:
         sub = handler.name if handler is not None else ""
         if record is None:
-            config = self.managing.checked(served, patch.body, name, namespace)
-            obj = {**config, "metadata": {k: v for k, v in {**config["metadata"], "name": name}.items() if k != "resourceVersion"}}
-            decoded = served.version.codec.decode(obj, validation=options.field_validation)
-            applied = self.managing.born(served, decoded.tree, config, options.manager, self.env.stamp())
-            outcome = await self.create(served, namespace, applied, replace(options, track=False))
-            outcome.warnings[:0] = decoded.warnings
-            return outcome
+            tree, entries = self.managing.applied(served, None, patch.body, name, namespace, options.manager, self.env.stamp(), "", force=options.force)
+            # A precondition on an object that does not exist is no obstacle to its creation
+            tree = {**tree, "metadata": {key: value for key, value in tree["metadata"].items() if key != "resourceVersion"}}
+            decoded = served.version.codec.decode(tree, validation=options.field_validation, duplicates=options.duplicates)
+            return await self._admit(served, namespace, decoded, options, entries=entries)
         if isinstance(handler, ScaleSubresource):
-            new, manage = self.managing.applied_scale(served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force)
-            outcome = await self._update(served, record, new, [], options, handler.as_object(), unconditional=True, manage=manage)
+            tree, entries = self.managing.applied_scale(served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force)
+            outcome = await self._update(
+                served, record, served.to_storage(tree), [], options, handler.as_object(), unconditional=True, entries=entries, applied=True
+            )
             return replace(outcome, obj=handler.shown(served.kind, outcome.obj), record=None)
-        merged, manage = self.managing.applied(served, record.obj, patch.body, name, namespace, options.manager, self.env.stamp(), sub, force=options.force)
+        merged, entries = self.managing.applied(served, record.obj, patch.body, name, namespace, options.manager, self.env.stamp(), sub, force=options.force)
+        # The precondition is the configuration's, not the live object's
+        pinned = (patch.body.get("metadata") or {}).get("resourceVersion") or ""
+        merged = {**merged, "metadata": {**merged["metadata"], "resourceVersion": pinned}}
         decoded = served.version.codec.decode(merged, validation=options.field_validation)
         new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
-        return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=True, manage=manage)
+        return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=True, entries=entries, applied=True)
 
     # ------------------------------------------------------------------ actions
 
@@ -355,5 +374,3 @@ def _released(kind: Kind, new: Tree) -> bool:
     meta = new["metadata"]
     return "deletionTimestamp" in meta and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds") and kind.strategy.may_go(new)
 
-
-__all__ = ["ApiStatus", "Forbidden", "Writing"]

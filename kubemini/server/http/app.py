@@ -252,10 +252,10 @@ class Facade:
         if served.kind.namespaced and where.namespace is None and served.kind.handler is None:
             raise MethodNotAllowed
         body = await self._body(request, served)
-        options = bodies.write_options(query, caller, "CreateOptions", dry=_all(request, "dryRun"))
-        tree = _strict(body, served, options.field_validation)
+        options = bodies.write_options(query, caller, "CreateOptions", dry=_all(request, "dryRun"), duplicates=body.duplicates)
+        tree = _object_of(body, served)
         outcome = await self.server.create(served, where.namespace or "", tree, options)
-        return self._outcome(served, outcome, accept, query, body.duplicates, options.field_validation)
+        return self._outcome(served, outcome, accept, query)
 
     async def _act(self, request: web.BaseRequest, where: ResourcePath, served: Served, query: Query, caller: Caller) -> web.StreamResponse:
         accept = choose(request.headers.get("Accept"), collection=False)
@@ -270,10 +270,10 @@ class Facade:
     async def _update(self, request: web.BaseRequest, where: ResourcePath, served: Served, query: Query, caller: Caller) -> web.StreamResponse:
         accept = choose(request.headers.get("Accept"), collection=False)
         body = await self._body(request, served)
-        options = bodies.write_options(query, caller, "UpdateOptions", dry=_all(request, "dryRun"))
-        tree = _strict(body, served, options.field_validation)
+        options = bodies.write_options(query, caller, "UpdateOptions", dry=_all(request, "dryRun"), duplicates=body.duplicates)
+        tree = _object_of(body, served)
         outcome = await self.server.update(served, where.namespace or "", where.name, tree, options, subresource=where.subresource)
-        return self._outcome(served, outcome, accept, query, body.duplicates, options.field_validation)
+        return self._outcome(served, outcome, accept, query)
 
     async def _patch(self, request: web.BaseRequest, where: ResourcePath, served: Served, query: Query, caller: Caller) -> web.StreamResponse:
         accept = choose(request.headers.get("Accept"), collection=False)
@@ -281,9 +281,11 @@ class Facade:
         type_, body = bodies.parse_patch(await _read(request), media, custom=served.kind.custom)
         options = bodies.write_options(query, caller, "PatchOptions", dry=_all(request, "dryRun"), patch_type=type_)
         if body.duplicates and options.field_validation == "Strict":
-            raise BadRequest(f"error strict decoding patch: {', '.join(_duplicate(each) for each in body.duplicates)}")
+            raise BadRequest(f"error strict decoding patch: {', '.join(body.duplicates)}")
         outcome = await self.server.patch(served, where.namespace or "", where.name, Patch(type_, body.value), options, subresource=where.subresource)
-        return self._outcome(served, outcome, accept, query, body.duplicates, options.field_validation)
+        if options.field_validation == "Warn":
+            outcome.warnings[:0] = body.duplicates
+        return self._outcome(served, outcome, accept, query)
 
     async def _delete(self, request: web.BaseRequest, where: ResourcePath, served: Served, query: Query, caller: Caller) -> web.StreamResponse:
         accept = choose(request.headers.get("Accept"), collection=False, table=False)
@@ -315,10 +317,8 @@ class Facade:
 
         return self.server.context(WriteOptions(caller=caller))
 
-    def _outcome(self, served: Served, outcome: Outcome, accept: Accepted, query: Query, duplicates: list[str], validation: str) -> web.Response:
+    def _outcome(self, served: Served, outcome: Outcome, accept: Accepted, query: Query) -> web.Response:
         warnings = list(outcome.warnings)
-        if validation == "Warn":
-            warnings[:0] = [_duplicate(each) for each in duplicates]
         if served.version.deprecation:
             warnings.insert(0, served.version.deprecation)
         if outcome.record is not None and not accept.as_ and accept.media == JSON and served.stored_as_is:
@@ -370,22 +370,15 @@ async def _read(request: web.BaseRequest) -> bytes:
         raise TooLarge(f"Request entity too large: limit is {BODY_LIMIT}") from None
 
 
-def _duplicate(field: str) -> str:
-    return f'duplicate field "{field}"'
-
-
-def _strict(body: bodies.Body, served: Served, validation: str) -> Tree:
+def _object_of(body: bodies.Body, served: Served) -> Tree:
+    """Return a body that must be an object. Raise `BadRequest`."""
     tree = body.value
     kind, version = served.kind.kind, served.version.name
-    if not isinstance(tree, dict):
-        if tree is None:
-            raise BadRequest("Object 'Kind' is missing in ''" if not served.kind.custom else "unable to decode an empty body")
-        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal {_json_type(tree)} into Go value of type {version}.{kind}')
-    if body.duplicates and validation == "Strict":
-        listed = ", ".join(_duplicate(each) for each in body.duplicates)
-        head = "" if served.kind.custom else f'{kind} in version "{version}" cannot be handled as a {kind}: '
-        raise BadRequest(f"{head}strict decoding error: {listed}")
-    return tree
+    if isinstance(tree, dict):
+        return tree
+    if tree is None:
+        raise BadRequest("Object 'Kind' is missing in ''" if not served.kind.custom else "unable to decode an empty body")
+    raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal {_json_type(tree)} into Go value of type {version}.{kind}')
 
 
 def _json_type(value: object) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import protobuf
-from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, forbidden, not_supported, required
+from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, forbidden, invalid, not_supported, required, too_long
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.machinery.schema.text import parse_json, parse_yaml
 from kubemini.server.http.negotiation import JSON, PROTOBUF, YAML
@@ -123,7 +123,7 @@ def dry_run(values: list[str], options_kind: str) -> bool:
     return bool(values)
 
 
-def write_options(query: Query, caller: Caller, kind: str, *, dry: list[str], patch_type: str = "") -> WriteOptions:
+def write_options(query: Query, caller: Caller, kind: str, *, dry: list[str], patch_type: str = "", duplicates: Sequence[str] = ()) -> WriteOptions:
     """Return the options of a create, update or patch (`kind` is CreateOptions, …). Raise `Invalid`."""
     problems = []
     validation = query.get("fieldValidation") or "Warn"
@@ -136,12 +136,8 @@ def write_options(query: Query, caller: Caller, kind: str, *, dry: list[str], pa
     elif patch_type and truth(query, "force") is not None:
         problems.append(forbidden("force", "may not be specified for non-apply patch"))
     if len(manager) > 128:
-        from kubemini.machinery.errors import too_long
-
         problems.append(too_long("fieldManager", 128))
     elif not manager.isprintable():
-        from kubemini.machinery.errors import invalid
-
         problems.append(invalid("fieldManager", manager, "should only contain printable characters"))
     if problems:
         raise Invalid.of(kind, "meta.k8s.io", "", problems)
@@ -151,6 +147,7 @@ def write_options(query: Query, caller: Caller, kind: str, *, dry: list[str], pa
         field_validation=validation,
         dry_run=dry_run(dry, kind),
         force=bool(truth(query, "force")),
+        duplicates=tuple(duplicates),
     )
 
 
