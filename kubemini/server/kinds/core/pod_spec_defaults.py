@@ -42,11 +42,19 @@ def default_pod_spec(spec: Tree) -> Tree:
 
 def default_pod(spec: Tree) -> Tree:
     """Return the spec of a pod proper with all its defaults: besides the common ones, requests from limits and host ports."""
-    spec = default_pod_spec(spec)
     changes: Tree = {}
-    step = _on_host if spec.get("hostNetwork") else _requests_from_limits
-    for key in ("containers", "initContainers"):
-        _replace(spec, key, step, changes)
+    step = _on_host if spec.get("hostNetwork") else _in_pod
+    _replace(spec, "containers", step, changes)
+    if "initContainers" in spec:
+        _replace(spec, "initContainers", step, changes)
+    if "ephemeralContainers" in spec:
+        _replace(spec, "ephemeralContainers", _pull_policies, changes)
+    if "volumes" in spec:
+        _replace(spec, "volumes", _volume_sources, changes)
+    _mirror_account(spec, changes)
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0:
+        changes["terminationGracePeriodSeconds"] = 1
     resources = spec.get("resources")
     if resources:
         whole = _pod_requests({**spec, **changes}, resources)
@@ -110,7 +118,8 @@ def _volume(volume: Tree) -> Tree:
 
 
 @by_identity()
-def _requests_from_limits(entries: list[Tree]) -> list[Tree]:
+def _in_pod(entries: list[Tree]) -> list[Tree]:
+    entries = _pull_policies(entries)
     return _mapped(entries, [_container_requests(each) for each in entries])
 
 
@@ -122,12 +131,9 @@ def _container_requests(container: Tree) -> Tree:
     return {**container, "resources": {**resources, "requests": {**requests, **missing}}} if missing else container
 
 
-def _on_host(entries: list[Tree]) -> list[Tree]:
-    return _host_ports(_requests_from_limits(entries))
-
-
 @by_identity()
-def _host_ports(entries: list[Tree]) -> list[Tree]:
+def _on_host(entries: list[Tree]) -> list[Tree]:
+    entries = _in_pod(entries)
     return _mapped(entries, [_container_host_ports(each) for each in entries])
 
 

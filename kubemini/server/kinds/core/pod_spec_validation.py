@@ -13,6 +13,7 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
 from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, required
+from kubemini.machinery.memo import by_identity
 from kubemini.server.kinds.core import pod_containers as containers
 from kubemini.server.kinds.core import pod_resources, pod_scheduling, pod_security
 from kubemini.server.kinds.core.formats import Errors, ip, one_of, search_path, wrong
@@ -61,44 +62,21 @@ def validate_pod_template(template: Tree | None, path: str = "spec.template") ->
     return errors
 
 
+_TREES = (
+    "containers", "initContainers", "volumes", "tolerations", "affinity", "topologySpreadConstraints", "securityContext", "ephemeralContainers",
+    "schedulingGates", "resourceClaims", "resources", "imagePullSecrets", "readinessGates", "dnsConfig", "hostAliases", "overhead", "os",
+)  # fmt: skip
+_SCALARS = (
+    "restartPolicy", "dnsPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "hostNetwork", "hostPID", "hostIPC", "hostUsers",
+    "shareProcessNamespace", "serviceAccountName", "priorityClassName", "runtimeClassName", "preemptionPolicy", "hostnameOverride",
+    "setHostnameAsFQDN",
+)  # fmt: skip
+
+
 def _key(spec: Tree, pod: bool) -> tuple[Any, ...]:
     """Return what a spec's verdict depends on: identities of subtrees, values of scalars, without what `_individual` checks."""
     get = spec.get
-    return (
-        pod,
-        id(get("containers")),
-        id(get("initContainers")),
-        id(get("volumes")),
-        id(get("tolerations")),
-        id(get("affinity")),
-        id(get("topologySpreadConstraints")),
-        id(get("securityContext")),
-        id(get("ephemeralContainers")),
-        id(get("schedulingGates")),
-        id(get("resourceClaims")),
-        id(get("resources")),
-        id(get("imagePullSecrets")),
-        id(get("readinessGates")),
-        id(get("dnsConfig")),
-        id(get("hostAliases")),
-        id(get("overhead")),
-        id(get("os")),
-        get("restartPolicy"),
-        get("dnsPolicy"),
-        get("terminationGracePeriodSeconds"),
-        get("activeDeadlineSeconds"),
-        get("hostNetwork"),
-        get("hostPID"),
-        get("hostIPC"),
-        get("hostUsers"),
-        get("shareProcessNamespace"),
-        get("serviceAccountName"),
-        get("priorityClassName"),
-        get("runtimeClassName"),
-        get("preemptionPolicy"),
-        get("hostnameOverride"),
-        get("setHostnameAsFQDN"),
-    )
+    return (pod, *map(id, map(get, _TREES)), *map(get, _SCALARS))
 
 
 def _individual(spec: Tree, path: str) -> Errors:
@@ -114,7 +92,13 @@ def _individual(spec: Tree, path: str) -> Errors:
 
 def _named_claims(spec: Tree) -> bool:
     """Tell whether the name of the pod matters: generic ephemeral volumes make claims that are named after it."""
-    return any(each.get("ephemeral") is not None for each in spec.get("volumes") or ())
+    volumes = spec.get("volumes")
+    return bool(volumes) and _has_ephemeral(volumes)
+
+
+@by_identity()
+def _has_ephemeral(volumes: list[Tree]) -> bool:
+    return any(each.get("ephemeral") is not None for each in volumes)
 
 
 def _all(spec: Tree, path: str, pod_name: str, pod: bool) -> Errors:

@@ -56,21 +56,16 @@ def pod_warnings(pod: Tree, *, template: bool = False, path: str = "spec") -> li
 
 def _spec(spec: Tree) -> list[str]:
     found: list[str] = []
-    for key, text in _NODE_LABELS.items():
-        if key in (spec.get("nodeSelector") or ()):
-            found.append(f"spec.nodeSelector[{key}]: {text}")
-    for part, work in (
-        ("affinity", _affinity),
-        ("topologySpreadConstraints", _spread),
-        ("hostAliases", _host_aliases),
-        ("imagePullSecrets", _pull_secrets),
-        ("volumes", _volumes),
-        ("containers", _containers),
-    ):
-        if spec.get(part):
-            found += work(spec[part])
-    if spec.get("initContainers"):
-        found += [each.replace("spec.containers", "spec.initContainers", 1) for each in _containers(spec["initContainers"])]
+    chosen = spec.get("nodeSelector")
+    if chosen:
+        found += [f"spec.nodeSelector[{key}]: {text}" for key, text in _NODE_LABELS.items() if key in chosen]
+    for key, work in _PARTS:
+        part = spec.get(key)
+        if part:
+            found += work(part)
+    inits = spec.get("initContainers")
+    if inits:
+        found += [each.replace("spec.containers", "spec.initContainers", 1) for each in _containers(inits)]
         found += _ports(spec)
     else:
         found += _ports_of(spec.get("containers") or [])
@@ -194,3 +189,13 @@ def _doubled(containers: list[tuple[str, Tree]]) -> list[str]:
                 found.append(f"{here}: {text}")
         seen = {**mine, **seen}
     return found
+
+
+_PARTS = (
+    ("affinity", _affinity),
+    ("topologySpreadConstraints", _spread),
+    ("hostAliases", _host_aliases),
+    ("imagePullSecrets", _pull_secrets),
+    ("volumes", _volumes),
+    ("containers", _containers),
+)
