@@ -42,7 +42,7 @@ class Cluster:
     """A whole control plane.
 
     `fleet` is a preset, a YAML file, node groups, or "none"; `controllers` the names to run ("*" = all, "-name" leaves one out); `pods` says what
-    pods do by default (``forever`` or ``programs``); `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
+    pods do by default (``forever`` or ``programs``); `metrics_server` serves metrics.k8s.io; `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
     caches, as the simulation wants it; otherwise all controllers share one set. `program` says what each pod does (see the kubelet's ``Program``); further
     keyword arguments are fields of `Settings`.
     """
@@ -59,6 +59,7 @@ class Cluster:
         kubernetes_version: str = "1.36",
         env: Env | None = None,
         separate: bool = False,
+        metrics_server: bool = False,
         debug: bool = False,
         program: Callable[[Tree], Any] | None = None,
         **settings: Any,
@@ -73,7 +74,7 @@ class Cluster:
         self.store = Store(debug=debug)
         self.components = _chosen(controllers)
         self.separate = separate
-        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version), env, builtin_schemas(kubernetes_version))
+        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server), env, builtin_schemas(kubernetes_version))
         for component in self.components:
             for webhook in component.webhooks(self.settings):
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))

@@ -32,6 +32,7 @@ def serve(
     kueue_config: Annotated[Path | None, typer.Option(help="Kueue's Configuration as YAML.")] = None,
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a fresh certificate and a token.")] = True,
     dns: Annotated[int | None, typer.Option(help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
+    metrics_server: Annotated[bool, typer.Option(help="Serve metrics.k8s.io, for `kubectl top`.")] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Serve a fake cluster over Kubernetes' REST API until interrupted."""
@@ -51,6 +52,7 @@ def serve(
             kueue_config=kueue_config,
             tls=tls,
             dns=dns,
+            metrics_server=metrics_server,
             log_level=log_level,
         )
     )

@@ -31,6 +31,7 @@ class ServeOptions:
     kueue_config: Path | None = None
     tls: bool = True
     dns: int | None = None
+    metrics_server: bool = False
     log_level: str = "warning"
 
 
@@ -66,6 +67,7 @@ async def _serve(options: ServeOptions) -> None:
         tls=options.tls,
         token=secrets.token_urlsafe(24) if options.tls else "",
         dns=options.dns,
+        metrics_server=options.metrics_server,
         fleet=options.fleet,
         controllers=options.controllers,
         pods=options.pods,

@@ -21,6 +21,12 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
     return (*core_kinds(codec), *workload_kinds(codec), crds, *owned_kinds())
 
 
-def builtin_registry(version: str) -> Registry:
-    """Return a fresh registry of the built-in kinds."""
-    return Registry(builtin_kinds(version))
+def builtin_registry(version: str, *, metrics_server: bool = False) -> Registry:
+    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server."""
+    registry = Registry(builtin_kinds(version))
+    if metrics_server:
+        from kubemini.server.kinds.catalogue import metrics_kinds
+
+        for kind in metrics_kinds():
+            registry.add(kind)
+    return registry

@@ -37,7 +37,7 @@ COMPONENTS_DEPRECATED = "v1 ComponentStatus is deprecated in v1.19+"
 def catalogue(codec: CodecOf) -> list[Kind]:
     """Return the kinds, each with a fresh strategy, in the order in which discovery lists them."""
     kind = partial(_kind, codec)
-    return [*_core(kind), _new_events(codec), *_small_groups(kind), *_access(kind), *_extension(kind), *_devices(kind), *_metrics()]
+    return [*_core(kind), _new_events(codec), *_small_groups(kind), *_access(kind), *_extension(kind), *_devices(kind)]
 
 
 def gated_kinds(codec: CodecOf) -> dict[str, list[Kind]]:
@@ -359,7 +359,8 @@ def _devices(kind: Callable[..., Kind]) -> list[Kind]:
     ]
 
 
-def _metrics() -> list[Kind]:
+def metrics_kinds() -> list[Kind]:
+    """Return what a metrics server serves: an add-on on a real cluster, and so here."""
     group, version = "metrics.k8s.io", "v1beta1"
 
     def described(kind: str, plural: str, handler: Virtual, *, namespaced: bool) -> Kind:
