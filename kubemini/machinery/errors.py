@@ -275,12 +275,11 @@ class Invalid(ApiStatus):
 
     @classmethod
     def of(cls, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
-        """Return ``Kind.group "name" is invalid: …`` with one cause per error, duplicates removed."""
-        unique = list(dict.fromkeys(errors))
-        texts = [str(each) for each in unique]
+        """Return ``Kind.group "name" is invalid: …`` with one cause per error; the message tells each only once."""
+        texts = list(dict.fromkeys(map(str, errors)))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         details = _about(kind, group, name)
-        details["causes"] = [each.cause() for each in unique]
+        details["causes"] = [each.cause() for each in errors]
         return cls(f'{qualified(kind, group)} "{name}" is invalid: {listed}', details=details)
 
     @classmethod
