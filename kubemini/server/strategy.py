@@ -28,6 +28,9 @@ class Reader(Protocol):
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return all objects of a resource, of one namespace if given, in key order."""
 
+    def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
+        """Return the objects of a namespace whose names start with `prefix`, in key order. O(log n) beside the matches."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
@@ -87,6 +90,8 @@ class Strategy:
     """Whether a DELETE that names no propagation leaves the dependents (Jobs and ReplicationControllers, for the sake of old clients)."""
     graceful: bool = False
     """Whether deletion is graceful (pods)."""
+    any_finalizer: bool = False
+    """Whether finalizers need not be standard or domain-qualified (kinds that upstream validates outside of the core: definitions)."""
     scale: Scale | None = None
     """Where ``/scale`` reads and writes; None = not served."""
     table: Table | None = None

@@ -121,7 +121,7 @@ class Writing(Reading):
             elif "status" in obj:
                 obj = {key: value for key, value in obj.items() if key != "status"}
         obj = strategy.prepare_for_create(obj, ctx)
-        problems = validate_metadata_create(obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom)
+        problems = validate_metadata_create(obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer)
         problems += strategy.validate_create(obj, ctx)
         problems += self._schema_problems(served, obj, None)
         if problems:
@@ -242,7 +242,7 @@ class Writing(Reading):
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
         problems: list[FieldError] = []
         if new["metadata"] is not meta:
-            problems += validate_metadata_update(new["metadata"], meta, custom=kind.custom)
+            problems += validate_metadata_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
         problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
         problems += self._schema_problems(served, new, old)
         if problems:

@@ -26,6 +26,7 @@ class CrdStrategy(Strategy):
     has_status = True
     has_generation = True
     unconditional_update = False
+    any_finalizer = True
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:
         """Fill in the singular and the kind of lists."""
