@@ -13,7 +13,7 @@ class DeniedByWebhook(ApiStatus):
     """A refusal by a webhook, with the code and reason that the webhook chose."""
 
     def __init__(self, webhook: str, denied: Denied) -> None:
-        super().__init__(f'admission webhook "{webhook}" denied the request: {denied.message}')
+        super().__init__(f'admission webhook "{webhook}" denied the request: {denied.message}', details=denied.details)
         self.code, self.reason = denied.code, denied.reason
 
 

@@ -41,6 +41,11 @@ DEFAULTS: dict[str, bool] = {
     "PodObservedGenerationTracking": True,
     "StatefulSetAutoDeletePVC": True,
     "WatchList": True,
+    # JobSet 0.13
+    "ElasticJobSet": False,
+    "InPlaceRestart": False,
+    "RestartJob": False,
+    "TLSOptions": True,
     # Kueue, main branch of August 2026
     "PartialAdmission": True,
     "FlavorFungibility": True,

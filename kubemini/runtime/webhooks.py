@@ -26,6 +26,9 @@ class Reader(Protocol):
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""
 
+    def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
+        """Return the objects of a namespace whose names start with `prefix`, in key order. O(log n) beside the matches."""
+
 
 @dataclass(slots=True)
 class WebhookRequest:
@@ -47,16 +50,18 @@ class WebhookRequest:
 class Denied(Exception):
     """A webhook says no. `code` and `reason` are the answer's; controller-runtime validators answer 403 Forbidden, or 422 Invalid for wrapped field errors."""
 
-    def __init__(self, message: str, *, code: int = 403, reason: str = "Forbidden") -> None:
+    def __init__(self, message: str, *, code: int = 403, reason: str = "Forbidden", details: Tree | None = None) -> None:
         super().__init__(message)
-        self.message, self.code, self.reason = message, code, reason
+        self.message, self.code, self.reason, self.details = message, code, reason, details
 
     @classmethod
     def invalid(cls, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Denied:
         """Return a refusal with an Invalid status of field errors inside, as validators that return apierrors give."""
         texts = list(dict.fromkeys(str(each) for each in errors))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return cls(f'{kind}.{group} "{name}" is invalid: {listed}', code=422, reason="Invalid")
+        details: Tree = {"name": name} if name else {}
+        details |= {"group": group, "kind": kind, "causes": [each.cause() for each in dict.fromkeys(errors)]}
+        return cls(f'{kind}.{group} "{name}" is invalid: {listed}', code=422, reason="Invalid", details=details)
 
     @classmethod
     def fields(cls, errors: Sequence[FieldError]) -> Denied:

@@ -195,10 +195,11 @@ class ObjectNode:
         steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] = {}
         self._steps = steps
         shares = self._info.name.endswith(_SHARING)
-        plain = PLAIN.get(self._via, {}) if self._via else {}
+        defaulting = self._compiler.defaulting
+        plain = PLAIN.get(self._via, {}) if self._via and defaulting else {}
         fill: dict[str, Any] = {}
         for name, field in self._info.fields.items():
-            default = plain.get(name, field.default)
+            default = plain.get(name, field.default) if defaulting else UNSET
             child, read = self._compiler.reader(self._info.name, field)
             steps[name] = (
                 _exact(field, child),
@@ -212,7 +213,7 @@ class ObjectNode:
                 fill[name] = _zero(field, read)
         self._fill = fill
         self._required = frozenset(fill)
-        self._rules = (*RULES.get(self._info.name, ()), *RULES.get(self._via, ()))
+        self._rules = (*RULES.get(self._info.name, ()), *RULES.get(self._via, ())) if defaulting else ()
         return steps
 
 
@@ -220,10 +221,11 @@ Child = ListNode | MapNode | ObjectNode
 
 
 class Compiler:
-    """The nodes of one set of types, each made once."""
+    """The nodes of one set of types, each made once. Without `defaulting` they are canonical in Go's sense only, as clients write objects."""
 
-    def __init__(self, types: Types) -> None:
+    def __init__(self, types: Types, *, defaulting: bool = True) -> None:
         self._types = types
+        self.defaulting = defaulting
         self._objects: dict[tuple[str, str], ObjectNode] = {}
         self._lists: dict[tuple[str, str, str], ListNode] = {}
         self._maps: dict[tuple[str, str, str], MapNode] = {}
