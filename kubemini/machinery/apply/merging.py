@@ -6,7 +6,6 @@ structured-merge-diff's ``typed.Merge``, ``typed.Validate`` and ``RemoveItems`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from kubemini.machinery.apply.owning import granular
@@ -17,8 +16,6 @@ from kubemini.machinery.gotext import go_type, plain, sharp
 from kubemini.machinery.merge import same
 
 _ABSENT: Final = object()
-GONE: Final = object()
-"""What `remove` answers where nothing of a value is left."""
 
 
 # ----------------------------------------------------------------------------------------------- checking
@@ -176,38 +173,45 @@ def named(fields: Fields, shape: Shape | None) -> Fields:
     return interned(found)
 
 
-def remove(value: Any, fields: Fields, shape: Shape) -> Any:
-    """Return a value without the members of a set; `GONE` where nothing is left, the value itself where nothing is removed."""
+def remove(value: Any, fields: Fields, shape: Shape, *, emptied: Any = None) -> Any:
+    """Return a value without the members of a set; the value itself where nothing is removed.
+
+    An object that loses its last key becomes empty, a list that loses its last element becomes `emptied`: null is what
+    counts as a field of its own when the result is made a set again, an empty list does not.
+    """
     if not fields or not isinstance(value, dict | list):
         return value
     if not granular(value, shape):
-        return GONE
-    return _remove_keys(value, fields, shape) if isinstance(value, dict) else _remove_items(value, fields, shape)
+        return None
+    return _remove_keys(value, fields, shape, emptied) if isinstance(value, dict) else _remove_items(value, fields, shape, emptied)
 
 
-def _remove_keys(value: dict[str, Any], fields: Fields, shape: Shape) -> Any:
-    def rest(key: str, each: Any) -> Any:
+def _remove_keys(value: dict[str, Any], fields: Fields, shape: Shape, emptied: Any) -> Any:
+    kept: dict[str, Any] = {}
+    changed = False
+    for key, each in value.items():
         below = fields.get(f"f:{key}")
-        if below is None:
-            return each
-        return GONE if is_member(below) else remove(each, below, shape.of_field(key) or DEDUCED)
+        if below is not None:
+            changed = True
+            if is_member(below):
+                continue
+            each = remove(each, below, shape.of_field(key) or DEDUCED, emptied=emptied)  # noqa: PLW2901
+        kept[key] = each
+    return kept if changed else value
 
-    kept = {key: after for key, each in value.items() if (after := rest(key, each)) is not GONE}
-    if not kept:
-        return GONE if value else value
-    return value if len(kept) == len(value) and all(kept[key] is each for key, each in value.items()) else kept
 
-
-def _remove_items(items: list[Any], fields: Fields, shape: Shape) -> Any:
+def _remove_items(items: list[Any], fields: Fields, shape: Shape, emptied: Any) -> Any:
     assert shape.items is not None
-    below_items = shape.items
-    element_of: Callable[[Any], str] = shape.element_of
     kept: list[Any] = []
+    changed = False
     for each in items:
-        below = fields.get(element_of(each))
-        after = each if below is None else GONE if is_member(below) else remove(each, below, below_items)
-        if after is not GONE:
-            kept.append(after)
-    if not kept:
-        return GONE if items else items
-    return items if len(kept) == len(items) and all(after is before for after, before in zip(kept, items, strict=True)) else kept
+        below = fields.get(shape.element_of(each))
+        if below is not None:
+            changed = True
+            if is_member(below):
+                continue
+            each = remove(each, below, shape.items, emptied=emptied)  # noqa: PLW2901
+        kept.append(each)
+    if not changed:
+        return items
+    return kept or emptied

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.apply.managers import Managed, Manager, Owned
-from kubemini.machinery.apply.merging import GONE, named, remove
+from kubemini.machinery.apply.merging import named, remove
 from kubemini.machinery.apply.owning import fields_of
 from kubemini.machinery.apply.sets import EMPTY, Fields, difference, intersection, union
 from kubemini.machinery.apply.shapes import ApplySchema, Shape
@@ -29,7 +29,7 @@ def prune(merged: Tree, managed: Managed, manager: Manager, last: Owned | None, 
     pruned = _with_owned(whole, pruned, last.api_version, managed, schema)
     # Fields inside of what was removed that the manager never owned come back too: defaults, and those of plain writers.
     dangling = difference(_members(whole, root), _members(schema.convert(pruned, last.api_version), root))
-    kept = _without(whole, intersection(dangling, gone), root)
+    kept: Tree = remove(whole, intersection(dangling, gone), root, emptied=[])
     return merged if kept is whole else schema.convert(kept, managed[manager].api_version)
 
 
@@ -53,6 +53,5 @@ def _members(tree: Tree, root: Shape) -> Fields:
 
 
 def _without(tree: Tree, fields: Fields, root: Shape) -> Tree:
-    kept = remove(tree, fields, root)
-    rest: Tree = {} if kept is GONE else kept
-    return rest
+    kept: Tree = remove(tree, fields, root)
+    return kept

@@ -117,7 +117,7 @@ def _rest(mine: Fields, other: Fields) -> Fields | None:
     if mine is other:
         return None
     if not mine:
-        return None if MEMBER in other else mine
+        return None if is_member(other) else mine
     if not other:
         return without_member(mine) if MEMBER in mine else mine
     # A single "." is left as a bare member, and interned() makes the empty tree of it: which is what a leaf is.

@@ -67,6 +67,10 @@ class Managed:
             subresource=subresource,
             reset=STATUS if subresource == "status" else MAIN,
         )
+        if self.live is not None:
+            # As the server does: the main resource keeps the stored status, the status subresource the rest.
+            mine, theirs = (self.live, new) if subresource == "status" else (new, self.live)
+            new = {**mine, **({"status": theirs["status"]} if "status" in theirs else {})}
         return self._keep(new, entries)
 
     def change(self, manager: str, *, subresource: str = "", **parts: Any) -> Tree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, FieldConflict, ServerError
 from tests.unit.machinery.managed import Managed
 
@@ -165,7 +166,7 @@ def test_status_is_owned_under_its_subresource() -> None:
     obj.write("creator", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     condition = {"type": "example.com/ok", "status": "True"}
     obj.apply("m3", {"metadata": {"name": "p"}, "spec": {"activeDeadlineSeconds": 5}, "status": {"conditions": [condition]}}, subresource="status")
-    owned = {"f:status": {"f:conditions": {'k:{"type":"example.com/ok"}': {".": {}, "f:status": {}, "f:type": {}}}}}
+    owned: Tree = {"f:status": {"f:conditions": {'k:{"type":"example.com/ok"}': {".": {}, "f:status": {}, "f:type": {}}}}}
     assert obj.owned("m3", subresource="status") == owned
     obj.apply("m3", {"metadata": {"name": "p"}, "spec": {"activeDeadlineSeconds": 50}, "status": {"conditions": []}})
     assert obj.owned("m3") == {"f:spec": {"f:activeDeadlineSeconds": {}}}

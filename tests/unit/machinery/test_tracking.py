@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubemini.api.trees import Tree
 from kubemini.machinery.apply import Reset, StructuralApplySchema, StructuralShapes, apply, deduced_root, same_but_times, track_update
 from kubemini.machinery.apply.shapes import Shape
 from kubemini.machinery.errors import FieldConflict
@@ -41,8 +42,8 @@ def test_a_new_deployment_is_owned_as_kubectl_create_shows_it() -> None:
     entries = track_update(
         None, {"apiVersion": "apps/v1", "kind": "Deployment", **body}, manager="m", api_version="apps/v1", time=TIME, schema=obj.schema, reset=MAIN
     )
-    labels = {".": {}, "f:app": {}}
-    container = {".": {}, "f:image": {}, "f:name": {}, "f:resources": {}}
+    labels: Tree = {".": {}, "f:app": {}}
+    container: Tree = {".": {}, "f:image": {}, "f:name": {}, "f:resources": {}}
     assert entries is not None
     assert entries[0]["fieldsV1"] == {
         "f:metadata": {"f:labels": labels},
