@@ -68,7 +68,7 @@ class Console:
         log = self.folder / f"background-{len(self.background)}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
+                ["bash", "-c", command],
                 cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
