@@ -85,18 +85,6 @@ NOT_INLINED = {("storage/v1.VolumeAttachmentSource", "core/v1.PersistentVolumeSp
 OMITTED_ZERO = {("meta/v1.ObjectMeta", "creationTimestamp"): 34}
 """Structs and times that Go leaves out when zero (``omitzero``), and since which minor version."""
 
-ONLY_INLINED = {
-    "admissionregistration/v1.Rule",
-    "core/v1.EphemeralContainerCommon",
-    "core/v1.PersistentVolumeSource",
-    "core/v1.ProbeHandler",
-    "core/v1.VolumeSource",
-    "meta/v1.TypeMeta",
-    "networking/v1.IngressRuleValue",
-    "resource/v1.DeviceConfiguration",
-}
-"""Go structs that are no type of their own in JSON."""
-
 NULLED = {
     "admissionregistration/v1.MutatingWebhook.sideEffects",
     "admissionregistration/v1.ValidatingWebhook.sideEffects",
@@ -300,8 +288,14 @@ def serialised_when_zero(owner: str, name: str, spelled: str, minor: int) -> boo
     return spelled in {"Time", "MicroTime", "Quantity", "RawExtension"} or ("." in spelled and not spelled.startswith(("[]", "map[]")))
 
 
-def table_lines(owner: str, facts: Facts) -> Iterator[str]:
-    """Yield the field lines of a type that only the table knows."""
+def unpublished_lines(owner: str, facts: Facts) -> Iterator[str]:
+    """Yield the lines of a type that only the table knows."""
+    kind = owner.rpartition(".")[2]
+    yield f"! {kind}"
+    if owner in UNPUBLISHED_KINDS:
+        group, version = UNPUBLISHED_KINDS[owner]
+        yield f"= {version} {kind} {group}"
+        yield from ("apiVersion string", "kind string")
     for name, fact in sorted(facts[owner].items()):
         words = [name, local(fact.spelled, owner)]
         words += [f"#{'.'.join(map(str, fact.numbers))}"] if fact.numbers else []
@@ -346,12 +340,12 @@ def collect(definitions: Mapping[int, Mapping[str, Any]], facts: Facts, names: N
             head = f"! {owner.rpartition('.')[2]}{' atomic' if schema.get('x-kubernetes-map-type') == 'atomic' else ''}"
             for line in (head, *kind_lines(schema), *union_lines(schema), *published_lines(owner, schema, facts, names, minor)):
                 lines.setdefault(line, []).append(minor)
-    for owner in facts:
-        if owner not in found and owner not in ONLY_INLINED:
-            group, version = UNPUBLISHED_KINDS.get(owner, ("", ""))
-            kinds = [f"= {version} {owner.rpartition('.')[2]} {group}"] if version else []
-            typed = ["apiVersion string", "kind string"] if version else []
-            found[owner] = {line: list(definitions) for line in (f"! {owner.rpartition('.')[2]}", *kinds, *typed, *table_lines(owner, facts))}
+    pending = list(UNPUBLISHED_KINDS)
+    while pending:
+        owner = pending.pop()
+        if owner not in found and owner in facts:
+            found[owner] = {line: list(definitions) for line in unpublished_lines(owner, facts)}
+            pending += [fact.type for fact in facts[owner].values()]
     return found
 
 

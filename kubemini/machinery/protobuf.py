@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from struct import unpack_from
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -32,7 +32,7 @@ _META_KINDS: Final = frozenset(
 )
 """Kinds that every group has and that are all the same type."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 — everything here is UTC
 
 Value = int | bytes
 """What stands on the wire: an integer (varints and fixed numbers), or the bytes of a string, message or packed list."""
@@ -253,22 +253,26 @@ def _quantity(value: Value) -> str:
 
 
 def _time(value: Value) -> str | None:
-    seconds, _ = _timestamp(value)
-    return None if seconds is None else (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = _moment(value)
+    return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
 
 
 def _micro_time(value: Value) -> str | None:
-    seconds, nanos = _timestamp(value)
-    return None if seconds is None else (_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    moment = _moment(value)
+    return None if moment is None else f"{moment.isoformat(timespec='microseconds')}Z"
 
 
-def _timestamp(value: Value) -> tuple[int | None, int]:
-    """Return seconds and nanoseconds; an empty message is no time."""
+def _moment(value: Value) -> datetime | None:
+    """Return the time of seconds and nanoseconds since 1970, in UTC; an empty message is no time."""
     data = _octets(value)
     if not data:
-        return None, 0
+        return None
     fields = _fields(data)
-    return _integer(fields.get(1, [0])[-1]), _integer(fields.get(2, [0])[-1])
+    seconds, nanos = _integer(fields.get(1, [0])[-1]), _integer(fields.get(2, [0])[-1])
+    try:
+        return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    except OverflowError:
+        raise BadRequest("Time.MarshalJSON: year outside of range [0,9999]") from None
 
 
 def _int_or_string(value: Value) -> int | str:

@@ -143,9 +143,10 @@ def a_quantity(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Mismatch.plain(quantity.WRONG_FORMAT)
     try:
-        return quantity.canonical(value)
+        text = quantity.canonical(value)
     except quantity.QuantityError as problem:
         raise Mismatch.plain(str(problem)) from None
+    return value if text == value else text
 
 
 def milli_quantity(value: Any) -> Any:

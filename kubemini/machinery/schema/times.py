@@ -21,7 +21,7 @@ _fast = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0
 
 
 def canonical_time(text: str, *, micro: bool = False) -> str:
-    """Return a time as Go writes it again. Raise `Mismatch` with Go's text.
+    """Return a time as Go writes it again, the same object where nothing changes. Raise `Mismatch` with Go's text.
 
     >>> canonical_time("2026-01-02T05:04:05.9+02:00")
     '2026-01-02T03:04:05Z'
@@ -36,7 +36,7 @@ def canonical_time(text: str, *, micro: bool = False) -> str:
         if len(known) >= _LIMIT:
             known.clear()
         known[text] = found
-    return found
+    return text if found == text else found
 
 
 def _parse(text: str, *, micro: bool) -> str:
