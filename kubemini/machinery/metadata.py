@@ -51,7 +51,7 @@ def validate_metadata_create(
         found.append(invalid(f"{field}.generation", generation, NEGATIVE))
     found += _validate_maps(meta, field)
     found += validate_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
-    found += validate_managed_fields(meta.get("managedFields") or (), f"{field}.managedFields")
+    found += validate_managed_fields(_kept_entries(meta.get("managedFields")), f"{field}.managedFields")
     if not custom:
         found += _validate_standard_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
     return found
@@ -75,7 +75,7 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, 
             found.append(invalid(f"{field}.{name}", _shown(name, new.get(name)), IMMUTABLE))
     found += _validate_maps(new, field)
     found += validate_finalizers(finalizers, f"{field}.finalizers")
-    found += validate_managed_fields(new.get("managedFields") or (), f"{field}.managedFields")
+    found += validate_managed_fields(_kept_entries(new.get("managedFields")), f"{field}.managedFields")
     if not custom:
         found += _validate_standard_finalizers(finalizers, f"{field}.finalizers")
     return found
@@ -185,6 +185,14 @@ def _validate_standard_finalizers(finalizers: Sequence[str], field: str) -> list
     return [
         invalid(f"{field}[{index}]", each, detail) for index, each in enumerate(finalizers) if "/" not in each and each not in STANDARD_FINALIZERS
     ]
+
+
+def _kept_entries(entries: Sequence[Mapping[str, Any]] | None) -> Sequence[Mapping[str, Any]]:
+    """Return the entries that count: a list with a malformed one is put back by field tracking, and ``[{}]`` clears."""
+    known = {"Apply", "Update"}
+    if not entries or any(each.get("operation") not in known or each.get("fieldsType") != "FieldsV1" for each in entries):
+        return ()
+    return entries
 
 
 def validate_managed_fields(entries: Sequence[Mapping[str, Any]], field: str) -> list[FieldError]:

@@ -11,11 +11,13 @@ from kubemini.machinery.metadata import (
     dedup_owner_references,
     metadata_warnings,
     validate_field_manager,
+    validate_managed_fields,
     validate_metadata_create,
     validate_metadata_update,
 )
 from kubemini.machinery.names import dns1123_subdomain, path_segment
 
+ENTRY = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}
 
 
@@ -59,16 +61,24 @@ def test_a_bad_prefix_is_two_faults() -> None:
             {"finalizers": ["orphan", "foregroundDeletion"]},
             'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
         ),
-        ({"managedFields": [{"manager": "m"}]}, "metadata.managedFields[0].operation: Required value: must not be empty"),
-        (
-            {"managedFields": [{"operation": "Own"}]},
-            'metadata.managedFields[0].operation: Unsupported value: "Own": supported values: "Apply", "Update"',
-        ),
+        ({"managedFields": [{**ENTRY, "manager": "x" * 129}]}, "metadata.managedFields[0].manager: Too long: may not be more than 128 bytes"),
+        ({"managedFields": [{**ENTRY, "subresource": "x" * 257}]}, "metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes"),
     ],
 )
 def test_faults_of_new_metadata(meta: Tree, text: str) -> None:
     """Each broken rule is told at upstream's path in upstream's words."""
     assert created(**meta) == [text]
+
+
+def test_malformed_managed_fields_are_for_field_tracking_to_mend() -> None:
+    """A list with a malformed entry, or the one empty entry that clears, is no fault of the object; one by one such entries are."""
+    assert created(managedFields=[{}]) == []
+    assert created(managedFields=[{**ENTRY, "operation": "Own"}]) == []
+    assert [str(each) for each in validate_managed_fields([{}, {"operation": "Own"}, {**ENTRY, "fieldsType": "V2"}], "f")] == [
+        "f[0].operation: Required value: must not be empty",
+        'f[1].operation: Unsupported value: "Own": supported values: "Apply", "Update"',
+        'f[2].fieldsType: Invalid value: "V2": must be `FieldsV1`',
+    ]
 
 
 def test_only_one_owner_may_be_the_controller() -> None:
