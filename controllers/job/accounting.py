@@ -57,7 +57,7 @@ def collect(job: JobView, counts: Counts, verdict: Verdict | None, removed: Sequ
     if ending:
         listed = {pod["metadata"]["uid"] for pod in found.release}
         failing = verdict is not None and verdict.failure
-        for pod in (*removed, *counts.terminating):
+        for pod in (*removed, *counts.terminating, *(counts.active if job.deleting else ())):
             uid = pod["metadata"]["uid"]
             if uid in listed or not tracked(pod):
                 continue

@@ -38,12 +38,9 @@ class Claims:
         found = []
         for job in jobs.list(pod["metadata"]["namespace"]):
             selector = job["spec"].get("selector")
-            if selector and _selector(selector).matches(labels):
+            if "deletionTimestamp" not in job["metadata"] and selector and _selector(selector).matches(labels):
                 found.append(key_of(job))
         return found
-
-    def note_orphan(self, pod: Tree) -> None:
-        """Remember nothing: a tracked pod without a controller is found again by its labels when its Job is looked at."""
 
     async def claim(self, job: JobView, owned: Sequence[Tree]) -> Sequence[Tree]:
         """Return the pods of a Job, after adopting and releasing."""

@@ -28,9 +28,12 @@ from kubemini.runtime.expectations import Expectations
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 from kubemini.runtime.workqueue import Backoff
 
-BATCH_SECONDS, BATCH_PER_POD = 0.02, 50e-6
-"""Pod events are answered together: a pass follows the first one after this long, longer for a Job with many pods, so that the cost of an event does not grow."""
+BATCH_SECONDS, CREATED_SECONDS, BATCH_PER_POD = 0.3, 0.01, 50e-6
+"""Pod events are answered together (upstream: after 1 s): a pass follows the first change after this long, and creations, which only let the next batch of creations
+go on, sooner; longer for a Job with many pods, so that the cost of an event does not grow."""
 BATCH_LIMIT = 1.0
+ORPHAN = "~"
+"""Prefix of keys that name a pod without a Job instead of a Job."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,7 @@ class JobController(Controller):
         elif old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
             self.queue.add(key_of(new))
         else:
-            self.queue.add_after(key_of(new), BATCH_SECONDS)
+            self.queue.add_after(key_of(new), CREATED_SECONDS)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         pod = new if new is not None else old
@@ -91,11 +94,12 @@ class JobController(Controller):
         if before is not None and before is not owner and (owner is None or owner["uid"] != before["uid"]):
             self._changed(before, pod, old, new)
         if owner is None or owner["kind"] != "Job":
-            if owner is None and new is not None and old is None:
-                for key in self._claims.claimants(new, self._jobs):
-                    self.queue.add_after(key, BATCH_SECONDS)
-            if owner is None and pod["metadata"].get("finalizers") and tracked(pod):
-                self._claims.note_orphan(pod)
+            if owner is None and new is not None:
+                if old is None or old["metadata"].get("labels") != new["metadata"].get("labels"):
+                    for key in self._claims.claimants(new, self._jobs):
+                        self.queue.add_after(key, CREATED_SECONDS)
+                if tracked(new):
+                    self.queue.add(f"{ORPHAN}{key_of(new)}")
             return
         self._changed(owner, pod, old, new)
 
@@ -112,12 +116,15 @@ class JobController(Controller):
         if memory is not None and pod_uid in memory.removing and (new is None or not tracked(new)):
             del memory.removing[pod_uid]
         pods = self._pods.count_index("controller", uid)
-        self.queue.add_after(key, min(BATCH_SECONDS + pods * BATCH_PER_POD, BATCH_LIMIT))
+        self.queue.add_after(key, min((CREATED_SECONDS if old is None else BATCH_SECONDS) + pods * BATCH_PER_POD, BATCH_LIMIT))
 
     # ------------------------------------------------------------------ the pass
 
     async def reconcile(self, key: str) -> float | None:
-        """Take one pass over a Job."""
+        """Take one pass over a Job, or look after a pod that has lost its Job."""
+        if key.startswith(ORPHAN):
+            await self._let_orphan_go(key[len(ORPHAN) :])
+            return None
         tree = self._jobs.get_key(key)
         if tree is None:
             memory = self._memory.pop(key, None)
@@ -280,6 +287,12 @@ class JobController(Controller):
                     await self._remove_finalizer(pod)
                 except (NotFound, Conflict):
                     continue
+
+    async def _let_orphan_go(self, key: str) -> None:
+        """Take the finalizer from a pod that no Job controls and none will adopt."""
+        pod = self._pods.get_key(key)
+        if pod is not None and controller_of(pod) is None and not self._claims.claimants(pod, self._jobs):
+            await self._release([pod])
 
     async def _release_orphans(self, uid: str) -> None:
         await self._release(self._pods.by_index("controller", uid))

@@ -145,7 +145,7 @@ def _same_but_entries(new: Tree, old: Tree) -> bool:
 
 
 def checked(served: Served, config: Any, name: str, namespace: str) -> Tree:
-    """Return an applied configuration with its name and namespace filled in. Raise `BadRequest` for one that cannot be meant for this URL."""
+    """Return an applied configuration. Raise `BadRequest` for one that cannot be meant for this URL."""
     if not isinstance(config, dict):
         raise BadRequest("error decoding YAML: the body must be an object")
     found = config.get("apiVersion")
@@ -156,10 +156,8 @@ def checked(served: Served, config: Any, name: str, namespace: str) -> Tree:
         raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
     if served.kind.namespaced and meta.get("namespace") not in (None, "", namespace):
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    filled = {**meta, "name": name}
-    if served.kind.namespaced:
-        filled["namespace"] = namespace
-    return {**config, "metadata": filled}
+    found_config: Tree = config
+    return found_config
 
 
 def uid_mismatch(served: Served, name: str, uid: str) -> Conflict:

@@ -16,8 +16,12 @@ def patched(live: Tree, patch: Patch, served: Served, validation: str, *, scale:
     new = _apply(live, patch, served, scale=scale)
     if scale:
         return new, []
-    if not isinstance(new, dict) or new.get("kind") != live["kind"] or new.get("apiVersion") != live["apiVersion"]:
-        raise _undecodable(new, f"unable to decode as {live['apiVersion']}, Kind={live['kind']}")
+    if not isinstance(new, dict):
+        raise _undecodable(new, "json: cannot unmarshal into an object")
+    group_version, kind = new.get("apiVersion") or live["apiVersion"], new.get("kind") or live["kind"]
+    if group_version != live["apiVersion"] or kind != live["kind"]:
+        raise _undecodable(new, f'no kind "{kind}" is registered for version "{group_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"')
+    new = {**new, "apiVersion": group_version, "kind": kind}
     try:
         decoded = served.version.codec.decode(new, validation=validation)
     except Undecodable as problem:

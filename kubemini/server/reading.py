@@ -127,7 +127,7 @@ class Reading:
         getter = kind.strategy.fields.get(path)
         if getter is None:
             if kind.custom or kind.strategy.fields:
-                raise BadRequest(f"field label not supported: {path}")
+                raise BadRequest(kind.strategy.unsupported_field.format(path))
             raise BadRequest(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
         return getter
 

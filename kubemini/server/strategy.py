@@ -164,5 +164,7 @@ class Strategy:
     def check_delete(self, obj: Tree, ctx: WriteContext) -> None:
         """Raise an `ApiStatus` where the object may not be deleted."""
 
+    unsupported_field: str = "field label not supported: {}"
+    """Text of the refusal of a field selector that the kind does not know; ``{}`` is the field."""
     fields: Mapping[str, Callable[[Tree], str]] = {}
     """Selectable fields beside metadata.name and metadata.namespace: path → value as text."""

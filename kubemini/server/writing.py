@@ -11,7 +11,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import AlreadyExists, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
-from kubemini.machinery.metadata import metadata_warnings, validate_metadata_create, validate_metadata_update
+from kubemini.machinery.metadata import dedup_owner_references, metadata_warnings, validate_metadata_create, validate_metadata_update
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.managing import Managing, uid_mismatch, with_entries
@@ -100,11 +100,15 @@ class Writing(Reading):
     ) -> Outcome:
         kind = served.kind
         strategy = kind.strategy
+        named = (obj.get("metadata") or {}).get("name")
         obj = objectmeta.for_create(kind, obj, namespace, name, self.env)
+        obj = _deduplicated(obj, warnings)
         obj = strategy.default(obj, ctx)
         if entries is None and options.track:
             entries = self.managing.entries(served, obj, None, options.manager, self.env.stamp())
-        request = AdmissionRequest(kind, "CREATE", namespace, name, obj, None, ctx, warnings=warnings)
+        # Plugins speak of an object without a name of its own by its prefix
+        spoken = named or obj["metadata"].get("generateName") or name
+        request = AdmissionRequest(kind, "CREATE", namespace, spoken, obj, None, ctx, warnings=warnings)
         changed = self.chain.mutate(request)
         remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
         for each in remote:
@@ -211,7 +215,7 @@ class Writing(Reading):
         sub = handler.name if handler is not None else ""
         ctx = self.context(options)
         objectmeta.check_revision(kind, new.get("metadata") or {}, record.revision, name, unconditional=unconditional)
-        new = objectmeta.for_update(kind, new, old, name, namespace)
+        new = _deduplicated(objectmeta.for_update(kind, new, old, name, namespace), warnings)
         if handler is not None:
             new = handler.merge(new, old, kind, ctx)
         else:
@@ -220,6 +224,7 @@ class Writing(Reading):
             new = strategy.default(new, ctx)
         if options.track and not applied:
             entries = self.managing.entries(served, new, old, options.manager, self.env.stamp(), sub)
+            new = with_entries(new, entries, None)
         request = AdmissionRequest(kind, "UPDATE", namespace, name, new, old, ctx, subresource=sub, warnings=warnings)
         changed = self.chain.mutate(request)
         remote = [each for each in self.chain.remote if each.matches(request)] if self.chain.remote else ()
@@ -312,6 +317,8 @@ class Writing(Reading):
             return await self._update_scale(served, handler, record, body, options)
         current = served.from_storage(record.obj)
         body, warnings = patched(current, patch, served, options.field_validation)
+        if not (body.get("metadata") or {}).get("name"):
+            raise BadRequest("the name of the object (based on URL) was undeterminable: name must be provided")
         if (body.get("metadata") or {}).get("name") != name:
             raise BadRequest(f"the name of the object ({(body.get('metadata') or {}).get('name') or ''}) does not match the name on the URL ({name})")
         if kind.namespaced and (body.get("metadata") or {}).get("namespace", namespace) != namespace:
@@ -335,7 +342,8 @@ class Writing(Reading):
         if record is None:
             tree, entries = self.managing.applied(served, None, patch.body, name, namespace, options.manager, self.env.stamp(), "", force=options.force)
             # A precondition on an object that does not exist is no obstacle to its creation
-            tree = {**tree, "metadata": {key: value for key, value in tree["metadata"].items() if key != "resourceVersion"}}
+            meta = {key: value for key, value in (tree.get("metadata") or {}).items() if key != "resourceVersion"}
+            tree = {**tree, "metadata": {**meta, "name": name}}
             decoded = served.version.codec.decode(tree, validation=options.field_validation, duplicates=options.duplicates)
             return await self._admit(served, namespace, decoded, options, entries=entries)
         if isinstance(handler, ScaleSubresource):
@@ -360,6 +368,16 @@ class Writing(Reading):
         if not isinstance(handler, ActionSubresource):
             raise MethodNotAllowed
         return await handler.act(self, served, namespace, name, body, options)
+
+
+def _deduplicated(obj: Tree, warnings: list[str]) -> Tree:
+    """Return an object with each owner named once."""
+    if "ownerReferences" not in obj["metadata"]:
+        return obj
+    meta, text = dedup_owner_references(obj["metadata"])
+    if text:
+        warnings.append(text)
+    return obj if meta is obj["metadata"] else {**obj, "metadata": meta}
 
 
 def _with_status_of(new: Tree, old: Tree) -> Tree:

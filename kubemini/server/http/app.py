@@ -239,7 +239,8 @@ class Facade:
         include = query.get("includeObject", "")
         upgrade = request.headers.get("Upgrade", "").lower() == "websocket"
         respond = watching.respond_websocket if upgrade else watching.respond_http
-        return await respond(request, self.server, served, where.namespace or "", options, accept, include, timeout)
+        start = watching.opened(self.server, served, where.namespace or "", options)
+        return await respond(request, self.server, served, start, options, accept, include, timeout)
 
     # ------------------------------------------------------------------ writes
 

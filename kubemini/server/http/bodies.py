@@ -8,7 +8,8 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import protobuf
-from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, forbidden, invalid, not_supported, required, too_long
+from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, forbidden, not_supported, required
+from kubemini.machinery.metadata import validate_field_manager
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.machinery.schema.text import parse_json, parse_yaml
 from kubemini.server.http.negotiation import JSON, PROTOBUF, YAML
@@ -135,10 +136,7 @@ def write_options(query: Query, caller: Caller, kind: str, *, dry: list[str], pa
             problems.append(required("fieldManager", "is required for apply patch"))
     elif patch_type and truth(query, "force") is not None:
         problems.append(forbidden("force", "may not be specified for non-apply patch"))
-    if len(manager) > 128:
-        problems.append(too_long("fieldManager", 128))
-    elif not manager.isprintable():
-        problems.append(invalid("fieldManager", manager, "should only contain printable characters"))
+    problems += validate_field_manager(manager)
     if problems:
         raise Invalid.of(kind, "meta.k8s.io", "", problems)
     return WriteOptions(

@@ -98,7 +98,7 @@ class Discovery:
         resources: list[Tree] = []
         for served in self._served(group, version):
             kind = served.kind
-            entry: Tree = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": list(kind.verbs)}
+            entry: Tree = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": _verbs(kind)}
             if kind.short_names:
                 entry["shortNames"] = list(kind.short_names)
             if kind.categories:
@@ -143,7 +143,7 @@ class Discovery:
             "responseKind": {"group": kind.group, "version": served.version.name, "kind": kind.kind},
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "singularResource": kind.singular,
-            "verbs": list(kind.verbs),
+            "verbs": _verbs(kind),
         }
         if kind.short_names:
             entry["shortNames"] = list(kind.short_names)
@@ -164,6 +164,14 @@ class Discovery:
         if below:
             entry["subresources"] = below
         return entry
+
+
+_CUSTOM_ORDER = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+def _verbs(kind: Kind) -> list[str]:
+    """Return the verbs in the order in which the real server lists them: sorted, but for custom resources."""
+    return [verb for verb in _CUSTOM_ORDER if verb in kind.verbs] if kind.custom else list(kind.verbs)
 
 
 def _subresources(kind: Kind) -> list[Subresource]:

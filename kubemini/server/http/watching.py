@@ -75,22 +75,28 @@ def error_line(problem: ApiStatus) -> bytes:
     return _OPEN["ERROR"] + orjson.dumps(problem.to_status()) + _CLOSE
 
 
+def opened(server: ApiServer, served: Served, namespace: str, options: ListOptions) -> WatchStart | Expired:
+    """Open a watch before anything is answered: what is wrong with the request is an HTTP error, a lost history an ERROR event. Raise `Invalid`, `BadRequest`."""
+    try:
+        return server.watch(served, namespace, options)
+    except Expired as gone:
+        return gone
+
+
 async def stream(
     server: ApiServer,
     served: Served,
-    namespace: str,
+    start: WatchStart | Expired,
     options: ListOptions,
     accept: Accepted,
     include: str,
     send: Callable[[list[bytes]], Awaitable[None]],
     timeout: float,
 ) -> None:
-    """Send a watch's events until it times out. `send` takes the lines of one flush. Client errors end it quietly."""
+    """Send a watch's events until it times out. `send` takes the lines of one flush."""
     encoder = _Encoder(served, accept, include, server.env.now)
-    try:
-        start = server.watch(served, namespace, options)
-    except Expired as gone:
-        await send([error_line(gone)])
+    if isinstance(start, Expired):
+        await send([error_line(start)])
         return
     try:
         await _initial(start, encoder, options, send)
@@ -151,7 +157,7 @@ def _line(encoder: _Encoder, event: WatchEvent) -> bytes:
 
 
 async def respond_http(
-    request: web.BaseRequest, server: ApiServer, served: Served, namespace: str, options: ListOptions, accept: Accepted, include: str, timeout: float
+    request: web.BaseRequest, server: ApiServer, served: Served, start: WatchStart | Expired, options: ListOptions, accept: Accepted, include: str, timeout: float
 ) -> web.StreamResponse:
     """Answer a watch over a chunked response."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
@@ -164,7 +170,7 @@ async def respond_http(
         await response.write(b"".join(lines))
 
     try:
-        await stream(server, served, namespace, options, accept, include, send, timeout)
+        await stream(server, served, start, options, accept, include, send, timeout)
         await response.write_eof()
     except (ConnectionError, asyncio.CancelledError):
         pass
@@ -172,7 +178,7 @@ async def respond_http(
 
 
 async def respond_websocket(
-    request: web.BaseRequest, server: ApiServer, served: Served, namespace: str, options: ListOptions, accept: Accepted, include: str, timeout: float
+    request: web.BaseRequest, server: ApiServer, served: Served, start: WatchStart | Expired, options: ListOptions, accept: Accepted, include: str, timeout: float
 ) -> web.StreamResponse:
     """Answer a watch over a WebSocket: one event per text message."""
     socket = web.WebSocketResponse(autoping=True)
@@ -182,7 +188,7 @@ async def respond_websocket(
         for line in lines:
             await socket.send_str(line.rstrip(b"\n").decode())
 
-    following = asyncio.ensure_future(stream(server, served, namespace, options, accept, include, send, timeout))
+    following = asyncio.ensure_future(stream(server, served, start, options, accept, include, send, timeout))
 
     async def listen() -> None:
         async for message in socket:

@@ -35,6 +35,7 @@ class JobStrategy(TemplateStrategy):
 
     table = tables.JOB
     orphans_by_default = True
+    unsupported_field = 'field label "{}" not supported for Job'
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:
