@@ -7,7 +7,6 @@ second is read many times. Mirrors ``time.Parse`` and apimachinery's ``pkg/apis/
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -113,7 +112,9 @@ def _offset(text: str, layout: str, rest: str) -> tuple[int, str]:
 
 
 def _days(year: int, month: int) -> int:
-    return monthrange(year or 2000, month)[1]
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in {4, 6, 9, 11} else 31
 
 
 def _unread(text: str, layout: str, rest: str, element: str) -> Mismatch:
