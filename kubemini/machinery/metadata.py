@@ -13,14 +13,14 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required, too_long
 from kubemini.machinery.labels import validate_labels
-from kubemini.machinery.memo import by_identity
-from kubemini.machinery.names import NameRule, dns1123_label, errors, qualified_name
+from kubemini.machinery.names import NameRule, dns1123_label, errors, label_value, qualified_name
 
 IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"
 MAX_ANNOTATIONS = 256 * 1024
 """Bytes of all annotation keys and values together."""
 MAX_FIELD_MANAGER = 128
+_NOTHING: Tree = {}
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -38,18 +38,18 @@ def validate_metadata_create(
     """
     found: list[FieldError] = []
     generate_name = meta.get("generateName")
-    if generate_name:
-        found += errors(f"{field}.generateName", generate_name, validate_name(generate_name, prefix=True))
+    if generate_name and (problem := validate_name(generate_name, prefix=True)):
+        found += errors(f"{field}.generateName", generate_name, problem)
     name = meta.get("name")
     if not name:
         found.append(required(f"{field}.name", "name or generateName is required"))
-    else:
-        found += errors(f"{field}.name", name, validate_name(name, prefix=False))
+    elif problem := validate_name(name, prefix=False):
+        found += errors(f"{field}.name", name, problem)
     found += _validate_namespace(meta.get("namespace") or "", f"{field}.namespace", namespaced=namespaced)
     generation = meta.get("generation") or 0
     if generation < 0:
         found.append(invalid(f"{field}.generation", generation, NEGATIVE))
-    found += _validate_maps(meta, field)
+    found += _validate_maps(meta, field, _NOTHING)
     found += validate_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
     found += validate_managed_fields(_kept_entries(meta.get("managedFields")), f"{field}.managedFields")
     if not custom:
@@ -73,7 +73,7 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, 
     for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if new.get(name) != old.get(name) and (new.get(name) or old.get(name)):
             found.append(invalid(f"{field}.{name}", _shown(name, new.get(name)), IMMUTABLE))
-    found += _validate_maps(new, field)
+    found += _validate_maps(new, field, old)
     found += validate_finalizers(finalizers, f"{field}.finalizers")
     found += validate_managed_fields(_kept_entries(new.get("managedFields")), f"{field}.managedFields")
     if not custom:
@@ -92,32 +92,21 @@ def _validate_namespace(namespace: str, field: str, *, namespaced: bool) -> list
     return errors(field, namespace, dns1123_label(namespace)) if namespace else [required(field)]
 
 
-def _validate_maps(meta: Mapping[str, Any], field: str) -> list[FieldError]:
-    """Return the broken rules of labels, annotations and owners. Sound ones are remembered by identity."""
+def _validate_maps(meta: Mapping[str, Any], field: str, old: Mapping[str, Any]) -> list[FieldError]:
+    """Return the broken rules of labels, annotations and owners; what is the very same as in `old` was checked before."""
     found: list[FieldError] = []
     labels, annotations, owners = meta.get("labels"), meta.get("annotations"), meta.get("ownerReferences")
-    if labels and _label_errors(labels):
+    if labels and labels is not old.get("labels") and not _sound(labels):
         found += validate_labels(labels, f"{field}.labels")
-    if annotations and _annotation_errors(annotations):
+    if annotations and annotations is not old.get("annotations"):
         found += validate_annotations(annotations, f"{field}.annotations")
-    if owners and _owner_errors(owners):
+    if owners and owners is not old.get("ownerReferences"):
         found += validate_owner_references(owners, f"{field}.ownerReferences")
     return found
 
 
-@by_identity()
-def _label_errors(labels: Mapping[str, str]) -> list[FieldError]:
-    return validate_labels(labels, "")
-
-
-@by_identity()
-def _annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
-    return validate_annotations(annotations, "")
-
-
-@by_identity()
-def _owner_errors(owners: Sequence[Tree]) -> list[FieldError]:
-    return validate_owner_references(owners, "")
+def _sound(labels: Mapping[str, str]) -> bool:
+    return not any(qualified_name(key) or label_value(value) for key, value in labels.items())
 
 
 # ----------------------------------------------------------------------------------------------- the parts
@@ -128,7 +117,8 @@ def validate_annotations(annotations: Mapping[str, str] | None, field: str) -> l
     found: list[FieldError] = []
     total = 0
     for key, value in (annotations or {}).items():
-        found += errors(field, key, qualified_name(key.lower()))
+        if problem := qualified_name(key.lower()):
+            found += errors(field, key, problem)
         total += _size(key) + _size(value)
     if total > MAX_ANNOTATIONS:
         found.append(too_long(field, MAX_ANNOTATIONS))
@@ -174,7 +164,8 @@ def validate_finalizers(finalizers: Sequence[str], field: str) -> list[FieldErro
         return []
     found: list[FieldError] = []
     for each in finalizers:
-        found += errors(field, each, qualified_name(each))
+        if problem := qualified_name(each):
+            found += errors(field, each, problem)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         found.append(invalid(field, list(finalizers), f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"))
     return found

@@ -222,14 +222,20 @@ def _prefix_problem(prefix: str) -> str | None:
     return problem and problem.replace(too_long_text(253), too_long_text(253, "bytes"))
 
 
+_VALUES_SEEN: dict[str, str | None] = {"": None}
+
+
 def label_value(value: str) -> str | None:
     """Check a label value: empty, or at most 63 bytes of alphanumerics, ``-``, ``_`` and ``.`` with alphanumeric ends."""
-    if len(value) <= 63 and _value_ok(value):
-        return None
+    if value in _VALUES_SEEN:
+        return _VALUES_SEEN[value]
+    if len(_VALUES_SEEN) >= _SEEN_LIMIT:
+        _VALUES_SEEN.clear()
     found = [too_long_text(63, "bytes")] if _longer(value, 63) else []
     if not _value_ok(value):
         found.append(_VALUE_TEXT)
-    return _joined(found)
+    problem = _VALUES_SEEN[value] = _joined(found)
+    return problem
 
 
 # ----------------------------------------------------------------------------------------------- other texts

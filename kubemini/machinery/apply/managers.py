@@ -70,12 +70,15 @@ def applier(name: str, subresource: str) -> Manager:
 
 # ----------------------------------------------------------------------------------------------- reading
 
-_READ: IdentityMemo[tuple[Manager, Owned]] = IdentityMemo(16384)
-_LISTS_READ: IdentityMemo[Managed] = IdentityMemo(16384)
+_READ: IdentityMemo[tuple[Manager, Owned]] = IdentityMemo(8192)
+_LISTS_READ: IdentityMemo[Managed] = IdentityMemo(8192)
 
 
 def decode(entries: Sequence[Mapping[str, Any]] | None) -> Managed:
-    """Return the managers of stored or sent entries; the mapping must not be mutated. Raise `FieldsError` where an entry is malformed."""
+    """Return the managers of stored entries; the mapping must not be mutated. Raise `FieldsError` where an entry is malformed.
+
+    Once per list: stored lists are shared by many objects.
+    """
     if not entries:
         return NOBODY
     known = _LISTS_READ.get(entries)
@@ -95,7 +98,7 @@ def _decoded(entry: Mapping[str, Any]) -> tuple[Manager, Owned]:
         raise FieldsError(f"invalid fieldsType {quoted(entry.get('fieldsType') or '')} in managed fields entry")
     fields = entry.get("fieldsV1")
     manager = Manager(entry.get("manager") or "", operation, "" if operation == APPLY else api_version, entry.get("subresource") or "")
-    return _READ.put(entry, (manager, Owned(EMPTY if fields is None else read(fields), api_version, entry.get("time"))))
+    return manager, Owned(EMPTY if fields is None else read(fields), api_version, entry.get("time"))
 
 
 def of_update(live: Mapping[str, Any], new: Mapping[str, Any], *, subresource: bool) -> Managed:
@@ -108,7 +111,8 @@ def of_update(live: Mapping[str, Any], new: Mapping[str, Any], *, subresource: b
         if not sent or sent == [{}]:
             return NOBODY
         try:
-            found = decode(sent)
+            # Not remembered: the next request brings a tree of its own.
+            found = dict(map(_decoded, sent))
         except FieldsError:
             found = NOBODY
         if found:

@@ -14,7 +14,7 @@ from kubemini.machinery.apply.shapes import DEDUCED, Shape
 from kubemini.machinery.merge import same
 
 _ABSENT: Final = object()
-_MEMO_LIMIT = 16384
+_MEMO_LIMIT = 8192
 _FLAT_LIMIT = 1024
 
 

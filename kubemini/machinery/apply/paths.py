@@ -11,9 +11,8 @@ from typing import Any
 
 import orjson
 
-from kubemini.machinery.apply.sets import MEMBER, Fields, interned
+from kubemini.machinery.apply.sets import LEAF, MEMBER, Fields, interned
 from kubemini.machinery.gotext import number, quoted
-from kubemini.machinery.memo import IdentityMemo
 
 
 class FieldsError(ValueError):
@@ -105,24 +104,14 @@ def _value_order(value: Any) -> tuple[int, Any]:
 
 # ----------------------------------------------------------------------------------------------- reading
 
-_READ: IdentityMemo[Fields] = IdentityMemo(16384)
-
 
 def read(tree: Any) -> Fields:
-    """Return the interned form of a FieldsV1 tree. Raise `FieldsError` for a malformed one. Known trees cost a look-up."""
-    found = _READ.get(tree)
-    return found if found is not None else _READ.put(tree, _read(tree))
-
-
-def _read(tree: Any) -> Fields:
+    """Return the interned form of a FieldsV1 tree. Raise `FieldsError` for a malformed one."""
     if not isinstance(tree, dict):
         raise FieldsError(f"couldn't decode fields: {tree!r}")
     found: Fields = {}
     for element, below in tree.items():
-        if element == MEMBER:
-            found[MEMBER] = _read(below)
-        else:
-            found[_checked(element)] = _read(below)
+        found[MEMBER if element == MEMBER else _checked(element)] = read(below) if below else LEAF
     return interned(found)
 
 
