@@ -101,8 +101,8 @@ class BuiltinSchemas:
         return found
 
     @cached_property
-    def descriptions(self) -> Mapping[str, Any]:
-        """The published definitions with their texts, where the package ``kubernetes-validate`` is installed (extra ``explain``), else empty."""
+    def descriptions(self) -> Mapping[str, Mapping[str, str]]:
+        """Descriptions by OpenAPI name and field, where the package ``kubernetes-validate`` is installed (extra ``explain``), else none."""
         from kubemini.machinery.schema.definitions import published_texts
 
         return published_texts(self.version)
