@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.schema.builtin import BuiltinSchemas, builtin_schemas
 from kubemini.machinery.schema.definitions import REFERENCE
@@ -88,3 +90,15 @@ def test_a_closure_lacks_nothing() -> None:
         wanted = {each.removeprefix(REFERENCE) for each in references(found)} | {"io.k8s.api.batch.v1.Job", "io.k8s.api.core.v1.Node"}
         assert set(found) == wanted
         assert list(found) == sorted(found)
+
+
+def test_texts_are_published_where_they_are_installed() -> None:
+    """`kubectl explain` finds descriptions, with the values of enums."""
+    schemas = builtin_schemas()
+    if not schemas.descriptions:
+        pytest.skip("kubernetes-validate is not installed")
+    described = schemas.type_schema("core/v1.PodSpec")
+    assert described["description"] == "PodSpec is a description of a pod."
+    policy = described["properties"]["restartPolicy"]["description"]
+    assert policy.startswith("Restart policy for all containers")
+    assert policy.endswith('Possible enum values:\n - `"Always"`\n - `"Never"`\n - `"OnFailure"`')
