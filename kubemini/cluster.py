@@ -9,6 +9,7 @@ In real time it runs on whatever asyncio loop is running; under virtual time on 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from kubemini.api.resources import NODES, Resource
 from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.inprocess import InProcessClient
+from kubemini.manifests import Manifest, load
 from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.runtime.client import Client
@@ -30,9 +32,11 @@ from kubemini.runtime.manager import SLICE, Manager
 from kubemini.runtime.settings import Settings
 from kubemini.server.kinds import builtin_registry
 from kubemini.server.options import Caller
+from kubemini.server.plugins.tolerations import ExtendedResourceToleration
 from kubemini.server.requests import ApiServer
 from kubemini.server.setup import api_server
 from kubemini.store import Store
+from kubemini.waiting import parse as parse_wish
 from kubemini.webhooks import WebhookAdmission
 
 Fleet = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -95,7 +99,10 @@ class Cluster:
         if self._fleet != "none":
             from kubemini.fleets import load_fleet
 
-            for node in load_fleet(self._fleet):
+            nodes = load_fleet(self._fleet)
+            if any("/" in taint["key"] and taint["key"] in (node["status"].get("allocatable") or {}) for node in nodes for taint in node["spec"].get("taints") or ()):
+                self.server.chain.add(ExtendedResourceToleration())
+            for node in nodes:
                 await self.client.create(NODES, node)
 
     def _processes(self) -> dict[str, list[Component]]:
@@ -160,6 +167,77 @@ class Cluster:
                 version = self.server.registry.preferred(each).version.name
                 return Resource(each.group, version, each.plural, each.kind, each.namespaced)
         raise ConfigError(f"the cluster serves no kind {kind!r}; see `kubectl api-resources`, or apply its CustomResourceDefinition first")
+
+    async def apply(self, manifest: Manifest, *, namespace: str = "default") -> list[Tree]:
+        """Create the objects of a manifest, or bring live ones to it (server-side apply, forced); return them as stored.
+
+        `namespace` is for namespaced objects that name none. Raise `ConfigError` for a manifest that cannot be read or names an unknown kind, `ApiStatus` for what the API
+        refuses; what came before a refused object stays applied, as with kubectl.
+        """
+        applied = []
+        for obj in load(manifest):
+            served = self.server.registry.by_kind(obj["apiVersion"], obj["kind"])
+            if served is None:
+                raise ConfigError(f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"; apply its CustomResourceDefinition first')
+            kind = served.kind
+            resource = Resource(kind.group, served.version.name, kind.plural, kind.kind, kind.namespaced)
+            meta = dict(obj.get("metadata") or {})
+            if kind.namespaced:
+                meta.setdefault("namespace", namespace)
+            obj = {**obj, "metadata": meta}
+            if meta.get("name"):
+                applied.append(await self.client.apply(resource, obj, manager="kubemini"))
+            else:
+                applied.append(await self.client.create(resource, obj))
+        return applied
+
+    def _reference(self, reference: str, namespace: str) -> tuple[Resource, str, str]:
+        kind, slash, name = reference.partition("/")
+        if not slash or not name:
+            raise ConfigError(f"{reference!r} must be KIND/NAME, such as jobset/train")
+        resource = self.resource(kind)
+        return resource, name, namespace if resource.namespaced else ""
+
+    async def get(self, reference: str, *, namespace: str = "default") -> Tree:
+        """Return an object by ``KIND/NAME``. Raise `NotFound`, `ConfigError`."""
+        resource, name, space = self._reference(reference, namespace)
+        return await self.client.get(resource, name, space)
+
+    async def list(self, kind: str, *, namespace: str = "", selector: str = "") -> Sequence[Tree]:
+        """Return the objects of a kind in key order, of all namespaces unless one is named; `selector` is a label selector. Raise `ConfigError`."""
+        return await self.client.list(self.resource(kind), namespace, label_selector=selector)
+
+    async def delete(self, reference: str, *, namespace: str = "default", propagation: str = "Background") -> None:
+        """Delete an object by ``KIND/NAME``. Raise `NotFound`, `ConfigError`."""
+        resource, name, space = self._reference(reference, namespace)
+        await self.client.delete(resource, name, namespace=space, propagation=propagation)
+
+    async def wait(self, reference: str, wish: str, *, namespace: str = "default", timeout: float = 600.0) -> Tree | None:
+        """Wait until an object is as wished and return it (None where it was to be deleted).
+
+        `wish` is as for ``kubectl wait --for``: ``condition=Ready``, ``jsonpath={.status.phase}=Running``, ``create``, ``delete``. `timeout` in seconds (virtual ones in a
+        simulation). Raise `TimeoutError` with what was there instead.
+        """
+        resource, name, space = self._reference(reference, namespace)
+        test = parse_wish(wish)
+        table = self.store.table(resource.storage)
+        key = f"{space}/{name}" if space else name
+        cursor = table.watch(predicate=lambda obj: bool(obj["metadata"]["name"] == name))
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    record = table.get(key)
+                    obj = record.obj if record is not None else None
+                    if test(obj):
+                        return obj
+                    cursor.poll()
+                    await cursor.wait()
+        except TimeoutError:
+            record = table.get(key)
+            found = "it does not exist" if record is None else f"its status is {record.obj.get('status')}"
+            raise TimeoutError(f"{reference} was not {wish} within {timeout:g} s: {found}") from None
+        finally:
+            cursor.close()
 
 
 def _chosen(controllers: str | Iterable[str]) -> list[Component]:
