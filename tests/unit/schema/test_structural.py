@@ -44,7 +44,13 @@ def texts(of_kind: StructuralCodec, new: Any, old: Any = None) -> list[str]:
 
 def test_unknown_fields_go_and_are_told() -> None:
     """Unknown fields are dropped at every level with a warning each, or refused when validation is strict."""
-    kind = of({"known": STRING, "inner": {"type": "object", "properties": {"a": STRING}}, "list": {"type": "array", "items": {"type": "object", "properties": {"a": STRING}}}})
+    kind = of(
+        {
+            "known": STRING,
+            "inner": {"type": "object", "properties": {"a": STRING}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": STRING}}},
+        }
+    )
     body = {**gear({"known": "x", "zz": 1, "inner": {"a": "b", "c": 1}, "list": [{"a": "b"}, {"d": 2}]}), "extra": {}}
     found = kind.decode(body)
     assert found.tree["spec"] == {"known": "x", "inner": {"a": "b"}, "list": [{"a": "b"}, {}]}
@@ -72,13 +78,23 @@ def test_metadata_is_decoded_like_any_other() -> None:
 def test_preserved_subtrees_stay() -> None:
     """Preserved objects keep everything, nulls too, but what their properties describe is pruned by those."""
     kind = of({"any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"strict": {"type": "object"}}}})
-    assert decoded(kind, {"any": {"x": {"y": [None, {"z": None}]}, "strict": {"gone": 1}}}) == {"any": {"x": {"y": [None, {"z": None}]}, "strict": {}}}
+    assert decoded(kind, {"any": {"x": {"y": [None, {"z": None}]}, "strict": {"gone": 1}}}) == {
+        "any": {"x": {"y": [None, {"z": None}]}, "strict": {}}
+    }
 
 
 def test_maps_keep_their_keys() -> None:
     """additionalProperties prunes values by its schema; stated as true it empties objects, as upstream does."""
-    kind = of({"map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": STRING}}}, "open": {"type": "object", "additionalProperties": True}})
-    assert decoded(kind, {"map": {"k": {"a": "1", "b": 2}}, "open": {"x": 1, "y": {"gone": 1}}}) == {"map": {"k": {"a": "1"}}, "open": {"x": 1, "y": {}}}
+    kind = of(
+        {
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": STRING}}},
+            "open": {"type": "object", "additionalProperties": True},
+        }
+    )
+    assert decoded(kind, {"map": {"k": {"a": "1", "b": 2}}, "open": {"x": 1, "y": {"gone": 1}}}) == {
+        "map": {"k": {"a": "1"}},
+        "open": {"x": 1, "y": {}},
+    }
 
 
 def test_defaults() -> None:
@@ -92,7 +108,12 @@ def test_defaults() -> None:
         }
     )
     assert decoded(kind, {}) == {"size": 3, "made": {"b": "y"}}
-    assert decoded(kind, {"size": 0, "inner": {}, "list": [{}, {"c": ""}]}) == {"size": 0, "inner": {"a": "x"}, "list": [{"c": "z"}, {"c": ""}], "made": {"b": "y"}}
+    assert decoded(kind, {"size": 0, "inner": {}, "list": [{}, {"c": ""}]}) == {
+        "size": 0,
+        "inner": {"a": "x"},
+        "list": [{"c": "z"}, {"c": ""}],
+        "made": {"b": "y"},
+    }
 
 
 def test_nulls() -> None:
@@ -163,15 +184,39 @@ def test_references() -> None:
         ({"type": "integer", "multipleOf": 3}, 4, "spec.f: Invalid value: 4: spec.f in body should be a multiple of 3"),
         ({"type": "array", "items": STRING, "minItems": 1}, [], "spec.f: Invalid value: 0: spec.f in body should have at least 1 items"),
         ({"type": "array", "items": STRING, "maxItems": 1}, ["a", "b"], "spec.f: Too many: 2: must have at most 1 items"),
-        ({"type": "object", "additionalProperties": STRING, "maxProperties": 1}, {"a": "", "b": ""}, "spec.f: Too many: 2: must have at most 1 items"),
-        ({"type": "object", "additionalProperties": STRING, "minProperties": 1}, {}, "spec.f: Invalid value: 0: spec.f in body should have at least 1 properties"),
+        (
+            {"type": "object", "additionalProperties": STRING, "maxProperties": 1},
+            {"a": "", "b": ""},
+            "spec.f: Too many: 2: must have at most 1 items",
+        ),
+        (
+            {"type": "object", "additionalProperties": STRING, "minProperties": 1},
+            {},
+            "spec.f: Invalid value: 0: spec.f in body should have at least 1 properties",
+        ),
         ({"type": "object", "required": ["x"]}, {}, "spec.f.x: Required value"),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {"k": "v"}, 'spec.f.k: Invalid value: "string": spec.f.k in body must be of type integer: "string"'),
-        ({"type": "array", "items": {"type": "integer"}}, [1, "v"], 'spec.f[1]: Invalid value: "string": spec.f[1] in body must be of type integer: "string"'),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            {"k": "v"},
+            'spec.f.k: Invalid value: "string": spec.f.k in body must be of type integer: "string"',
+        ),
+        (
+            {"type": "array", "items": {"type": "integer"}},
+            [1, "v"],
+            'spec.f[1]: Invalid value: "string": spec.f[1] in body must be of type integer: "string"',
+        ),
         ({"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}, ["a", "b", "a", "a"], 'spec.f[2]: Duplicate value: "a"'),
-        ({"type": "string", "format": "date-time"}, "yesterday", 'spec.f: Invalid value: "yesterday": spec.f in body must be of type date-time: "yesterday"'),
+        (
+            {"type": "string", "format": "date-time"},
+            "yesterday",
+            'spec.f: Invalid value: "yesterday": spec.f in body must be of type date-time: "yesterday"',
+        ),
         ({"type": "string", "format": "date-time"}, 5, 'spec.f: Invalid value: "int64": spec.f in body must be of type date-time: "int64"'),
-        ({"type": "integer", "format": "int32"}, 2**31, '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.f'),
+        (
+            {"type": "integer", "format": "int32"},
+            2**31,
+            '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.f',
+        ),
         ({"type": "string", "not": {"enum": ["x"]}}, "x", '<nil>: Invalid value: "": "spec.f" must not validate the schema (not)'),
     ],
 )
@@ -182,7 +227,16 @@ def test_one_fault(schema: Tree, value: Any, wanted: str) -> None:
 
 def test_keyed_lists() -> None:
     """Elements of a keyed list differ in their keys; the second of a kind is told, with its keys."""
-    one = of({"f": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"], "items": {"type": "object", "properties": {"id": STRING}}}})
+    one = of(
+        {
+            "f": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["id"],
+                "items": {"type": "object", "properties": {"id": STRING}},
+            }
+        }
+    )
     assert texts(one, {"f": [{"id": "x"}, {"id": "y"}, {"id": "x"}, {"id": "x"}]}) == ['spec.f[2]: Duplicate value: {"id":"x"}']
     two = of({"f": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"], "items": {"type": "object"}}})
     assert texts(two, {"f": [{"a": 1, "b": 1}, {"a": 1, "b": "1"}, {"a": 1}]}) == []
@@ -193,8 +247,13 @@ def test_compositions() -> None:
     """anyOf, oneOf and allOf say which part failed, and why the first alternative did."""
     kind = of({"a": STRING, "b": STRING}, oneOf=[{"required": ["a"]}, {"required": ["b"]}])
     assert texts(kind, {"a": "x"}) == []
-    assert texts(kind, {}) == ['<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid', "spec.a: Required value"]
-    assert texts(kind, {"a": "", "b": ""}) == ['<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives']
+    assert texts(kind, {}) == [
+        '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid',
+        "spec.a: Required value",
+    ]
+    assert texts(kind, {"a": "", "b": ""}) == [
+        '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives'
+    ]
     some = of({"f": {"type": "integer", "anyOf": [{"minimum": 5}, {"maximum": 1}]}})
     assert texts(some, {"f": 1}) == []
     assert texts(some, {"f": 3}) == [
@@ -268,7 +327,12 @@ def test_broken_rules() -> None:
     assert texts(ruled(RANGE), {"low": 2, "high": 1}) == ["spec.low: Forbidden: low is 2"]
     assert texts(ruled({"rule": "self.low <= self.high"}), {"low": 2, "high": 1}) == ["spec: Invalid value: failed rule: self.low <= self.high"]
     assert texts(ruled({"rule": "self.low <= self.high", "message": " no "}), {"low": 2, "high": 1}) == ["spec: Invalid value: no"]
-    field = ruled(mode={**STRING, "x-kubernetes-validations": [{"rule": "self != 'off'", "message": "never off", "reason": "FieldValueDuplicate"}, {"rule": "self == 'x'"}]})
+    field = ruled(
+        mode={
+            **STRING,
+            "x-kubernetes-validations": [{"rule": "self != 'off'", "message": "never off", "reason": "FieldValueDuplicate"}, {"rule": "self == 'x'"}],
+        }
+    )
     assert texts(field, {"mode": "off"}) == ['spec.mode: Duplicate value: "off"', "spec.mode: Invalid value: \"off\": failed rule: self == 'x'"]
 
 
@@ -284,13 +348,23 @@ def test_rules_that_fail() -> None:
 def test_rules_in_maps_and_lists() -> None:
     """Rules below maps and lists are evaluated for each element, with keys in brackets."""
     rule = {"x-kubernetes-validations": [{"rule": "self > 0", "message": "positive"}]}
-    kind = of({"map": {"type": "object", "additionalProperties": {"type": "integer", **rule}}, "list": {"type": "array", "items": {"type": "integer", **rule}}})
-    assert texts(kind, {"map": {"a.b": 0}, "list": [1, -1]}) == ["spec.map[a.b]: Invalid value: 0: positive", "spec.list[1]: Invalid value: -1: positive"]
+    kind = of(
+        {
+            "map": {"type": "object", "additionalProperties": {"type": "integer", **rule}},
+            "list": {"type": "array", "items": {"type": "integer", **rule}},
+        }
+    )
+    assert texts(kind, {"map": {"a.b": 0}, "list": [1, -1]}) == [
+        "spec.map[a.b]: Invalid value: 0: positive",
+        "spec.list[1]: Invalid value: -1: positive",
+    ]
 
 
 def test_transition_rules() -> None:
     """Rules that look at the old value run on updates with an old value only, unless it is optional."""
-    kind = ruled({"rule": "self.high >= oldSelf.high"}, mode={**STRING, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]})
+    kind = ruled(
+        {"rule": "self.high >= oldSelf.high"}, mode={**STRING, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]}
+    )
     assert texts(kind, {"high": 1, "mode": "a"}) == []
     assert texts(kind, {"high": 2, "mode": "b"}, {"high": 3, "mode": "a"}) == [
         "spec: Invalid value: failed rule: self.high >= oldSelf.high",
