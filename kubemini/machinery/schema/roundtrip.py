@@ -70,7 +70,8 @@ def _over(before: Any, after: Any) -> Any:
         return before
     if isinstance(before, dict) and isinstance(after, dict):
         over = {key: _over(value, after[key]) if key in after else value for key, value in before.items()}
-        over.update((key, value) for key, value in after.items() if key not in before)
+        # an added null (of a list without omitempty) is dropped by the API server again
+        over.update((key, value) for key, value in after.items() if key not in before and value is not None)
         return before if len(over) == len(before) and all(over[key] is value for key, value in before.items()) else over
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         listed = [_over(one, other) for one, other in zip(before, after, strict=True)]

@@ -1,0 +1,57 @@
+"""The mutating webhook of JobSets: defaults on create, and on create only: on updates they would fight with partial owners of the spec."""
+
+from __future__ import annotations
+
+from kubemini.api.schemas.records import DEFAULT_VERSION
+from kubemini.api.trees import Tree
+from kubemini.machinery.schema.roundtrip import go_written
+from kubemini.runtime.webhooks import WebhookRequest
+
+
+def default(request: WebhookRequest) -> Tree | None:
+    """Return a new JobSet with its defaults."""
+    return None if request.obj is None else defaulted(request.obj)
+
+
+def defaulted(js: Tree, version: str = DEFAULT_VERSION) -> Tree:
+    """Return a JobSet with defaults filled in, and what it embeds as a Go webhook hands it back."""
+    spec: Tree = dict(js.get("spec") or {})
+    if spec.get("successPolicy") is None:
+        spec["successPolicy"] = {"operator": "All"}
+    if spec.get("startupPolicy") is None:
+        spec["startupPolicy"] = {"startupPolicyOrder": "AnyOrder"}
+    spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": True, **(spec.get("network") or {})}
+    if spec.get("replicatedJobs"):
+        spec["replicatedJobs"] = [_role(role, version) for role in spec["replicatedJobs"]]
+    rules = (spec.get("failurePolicy") or {}).get("rules")
+    if rules:
+        named = [rule if rule.get("name") else {**rule, "name": f"failurePolicyRule{index}"} for index, rule in enumerate(rules)]
+        spec["failurePolicy"] = {**spec["failurePolicy"], "rules": named}
+    if spec.get("volumeClaimPolicies"):
+        spec["volumeClaimPolicies"] = [_claim_policy(policy, version) for policy in spec["volumeClaimPolicies"]]
+    return {**js, "spec": spec}
+
+
+def _role(role: Tree, version: str) -> Tree:
+    template = role.get("template")
+    if not isinstance(template, dict):
+        return role
+    template = go_written("batch/v1.JobTemplateSpec", version)(template)
+    job = template["spec"]
+    pod = job["template"]["spec"]
+    if pod.get("restartPolicy") and job.get("completionMode"):
+        return role if template is role["template"] else {**role, "template": template}
+    if not pod.get("restartPolicy"):
+        pod = {**pod, "restartPolicy": "OnFailure"}
+    job = {**job, "template": {**job["template"], "spec": pod}}
+    if not job.get("completionMode"):
+        job["completionMode"] = "Indexed"
+    return {**role, "template": {**template, "spec": job}}
+
+
+def _claim_policy(policy: Tree, version: str) -> Tree:
+    written = go_written("core/v1.PersistentVolumeClaim", version)
+    policy = {**policy, "templates": [written(template) for template in policy.get("templates") or ()]}
+    if not policy.get("retentionPolicy"):
+        policy["retentionPolicy"] = {"whenDeleted": "Delete"}
+    return policy
