@@ -27,7 +27,7 @@ def parse(wish: str) -> Test:
     if kind == "jsonpath" and equals and rest.startswith("{"):
         path, closed, value = rest.partition("}")
         if closed:
-            return _path(path + "}", value[1:] if value.startswith("=") else None)
+            return _path(path.removeprefix("{"), value[1:] if value.startswith("=") else None)
     raise ConfigError(f"wait: {wish!r} is not understood; use condition=NAME, condition=NAME=STATUS, jsonpath={{.path}}=VALUE, create or delete")
 
 
