@@ -72,10 +72,7 @@ def install(facade: Facade, *, version: str, patch: str, ready: Callable[[], boo
     facade.pages["/"] = root
     for name in HEALTH:
         health(name)
-    import importlib.util  # TEMPORARY
-
-    if importlib.util.find_spec('kubemini.machinery.openapi'):
-        _openapi(facade)
+    _openapi(facade)
 
 
 def _openapi(facade: Facade) -> None:
