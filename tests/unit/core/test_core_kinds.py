@@ -83,7 +83,7 @@ def test_a_deleted_namespace_waits_and_takes_nothing_new(desk: Any) -> None:
 
 def test_system_namespaces_cannot_be_deleted(desk: Any) -> None:
     """The namespace ``default`` never goes."""
-    with pytest.raises(Forbidden, match='^namespaces "default" is forbidden: this namespace may not be deleted$'):
+    with pytest.raises(Forbidden, match=r'^namespaces "default" is forbidden: this namespace may not be deleted$'):
         desk.delete("Namespace", "default")
 
 

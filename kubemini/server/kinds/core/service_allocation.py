@@ -52,7 +52,7 @@ def with_families(spec: Tree) -> Tree:
     if errors:
         raise Refused(errors)
     policy = spec.get("ipFamilyPolicy")
-    families = list(spec.get("ipFamilies") or ())
+    families: list[str] = list(spec.get("ipFamilies") or ())
     if not policy and (len(spec.get("clusterIPs") or ()) == 2 or len(families) == 2):
         policy = "RequireDualStack"
     if is_headless(spec) and not spec.get("selector"):
@@ -162,7 +162,7 @@ def _with_node_ports(spec: Tree, old: Tree | None, ctx: WriteContext) -> Tree:
             if port.get("nodePort"):
                 _claim(port["nodePort"], f"spec.ports[{index}].nodePort", taken)
         used = taken | {each["nodePort"] for each in ports if each.get("nodePort")}
-        by_number = {each.get("port", 0): each["nodePort"] for each in ports if each.get("nodePort")}
+        by_number: dict[int, int] = {each.get("port", 0): each["nodePort"] for each in ports if each.get("nodePort")}
         for index, port in enumerate(ports):
             if not port.get("nodePort"):
                 # The same port in another protocol shares the node port.

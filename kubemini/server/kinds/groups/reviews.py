@@ -147,7 +147,7 @@ class TokenReviews(Virtual):
         user: Any = self._verify(token)
         if user is None:
             return {"user": {}, "error": "[invalid bearer token, token lookup failed]"}
-        issued = list(user.get("audiences") or ())
+        issued: list[str] = list(user.get("audiences") or ())
         shared = [each for each in audiences if each in issued] if audiences else issued
         if audiences and not shared:
             return {"user": {}, "error": f"token audiences {issued} is invalid for the target audiences {audiences}"}

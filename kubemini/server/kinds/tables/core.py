@@ -197,7 +197,8 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def _access_modes(modes: Any) -> str:
-    return ",".join(_MODES.get(each, each) for each in dict.fromkeys(modes or ()))
+    distinct: list[str] = list(dict.fromkeys(modes or ()))
+    return ",".join(_MODES.get(each, each) for each in distinct)
 
 
 def _claim(obj: Tree, now: float) -> list[Any]:
