@@ -39,7 +39,7 @@ def decide(crd: Tree, taken: Taken, stamp: str) -> Tree | None:
     """Return the status that a definition ought to have, or None where it has it. `stamp` is the time of transitions."""
     status = crd.get("status") or {}
     wanted = (crd.get("spec") or {}).get("names") or {}
-    conditions = list(status.get("conditions") or ())
+    conditions: list[Tree] = list(status.get("conditions") or ())
     policy = _approval(crd)
     if policy is not None:
         conditions = with_condition(conditions, policy, stamp)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from kubemini.machinery.cel import values
 from kubemini.machinery.cel.checking import Checked
@@ -168,7 +168,7 @@ class _Emitter:
 
     def _call(self, node: Call) -> ast.expr:
         name = node.function
-        special = _SPECIAL.get(name)
+        special = self._special.get(name)
         if special is not None and node.target is None:
             emitted = special(self, node)
             if emitted is not None:
@@ -184,7 +184,7 @@ class _Emitter:
     def _dynamic(self, node: Call, overload: Overload) -> bool:
         """Tell whether an argument's type is only known at run time while the overload wants a certain one."""
         given = ([node.target] if overload.member and node.target is not None else []) + list(node.args)
-        return any(is_dyn(self.types[arg]) and not (wanted.kind in {"param", "dyn"}) for arg, wanted in zip(given, overload.params, strict=True))
+        return any(is_dyn(self.types[arg]) and wanted.kind not in {"param", "dyn"} for arg, wanted in zip(given, overload.params, strict=True))
 
     def _kinds(self, node: Call) -> list[Type]:
         return [self.types[arg] for arg in node.args]
@@ -280,6 +280,23 @@ class _Emitter:
         return ast.Subscript(left, right, ast.Load())
 
     # ------------------------------------------------------------------------------------------- literals
+
+    _special: ClassVar[dict[str, Callable[[_Emitter, Call], ast.expr | None]]] = {
+        "_&&_": _logic,
+        "_||_": _logic,
+        "!_": _not,
+        "_?_:_": _conditional,
+        "_==_": _equality,
+        "_!=_": _equality,
+        "_<_": _order,
+        "_<=_": _order,
+        "_>_": _order,
+        "_>=_": _order,
+        "_+_": _add,
+        "@in": _in,
+        "_[_]": _index,
+    }
+    """How operators are written, where the types allow better than a call."""
 
     def _list(self, node: ListExpr) -> ast.expr:
         if not node.optional:
@@ -377,22 +394,6 @@ def _opt_flat_map(optional: Any, body: Function) -> Optional:
         raise values.no_such_overload()
     return result
 
-
-_SPECIAL: dict[str, Callable[[_Emitter, Call], ast.expr | None]] = {
-    "_&&_": _Emitter._logic,
-    "_||_": _Emitter._logic,
-    "!_": _Emitter._not,
-    "_?_:_": _Emitter._conditional,
-    "_==_": _Emitter._equality,
-    "_!=_": _Emitter._equality,
-    "_<_": _Emitter._order,
-    "_<=_": _Emitter._order,
-    "_>_": _Emitter._order,
-    "_>=_": _Emitter._order,
-    "_+_": _Emitter._add,
-    "@in": _Emitter._in,
-    "_[_]": _Emitter._index,
-}
 
 QUICK_FAILURES = (CelEvaluationError, KeyError, TypeError, IndexError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What the quick form may raise; the careful form then decides."""

@@ -9,7 +9,8 @@ from kubemini.machinery.cel.errors import CelCompileError, Issue
 from kubemini.machinery.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop namespace null package return true var void while".split()
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
+    | {"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
 )
 
 _TOKEN = re.compile(

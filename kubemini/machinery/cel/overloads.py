@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
 from kubemini.machinery.cel.types import SCALARS, TYPE, Type, list_of, map_of, optional_of, type_of
@@ -74,7 +75,7 @@ def declare_overload(signature: str, overload: str, answer: Callable[..., Any]) 
 def overloads(name: str) -> list[Overload]:
     """Return the signatures of a function, none for an unknown one."""
     if not _FUNCTIONS:
-        import kubemini.machinery.cel.library  # noqa: F401 - importing it declares the functions
+        import_module("kubemini.machinery.cel.library")  # importing it declares the functions
     return _FUNCTIONS.get(name, [])
 
 
@@ -93,9 +94,9 @@ def parsed_type(text: str) -> Type:
     if bracket:
         params = tuple(map(parsed_type, _split(rest[:-1])))
         if name == "list":
-            return list_of(*params)
+            return list_of(params[0])
         if name == "map":
-            return map_of(*params)
+            return map_of(params[0], params[1])
         return optional_of(*params) if name == "optional" else type_of(*params)
     if len(text) == 1:
         return Type("param", text)

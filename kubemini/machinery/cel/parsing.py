@@ -256,7 +256,7 @@ class _Parser:
             return self._list()
         if self._accept("{"):
             return self._map(token.position)
-        raise self._wrong(_OPERANDS, extraneous=token.kind not in {"end"} and self._next_is_operand())
+        raise self._wrong(_OPERANDS, extraneous=token.kind != "end" and self._next_is_operand())
 
     def _next_is_operand(self) -> bool:
         return self.tokens[self.at + 1].kind in {"literal", "name", "("}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal as Choice
+from typing import Any
+from typing import Literal as Choice
 
 Macro = Choice["all", "exists", "existsOne", "map", "filter", "transformList", "transformMap", "transformMapEntry", "sortBy", "optMap", "optFlatMap"]
 

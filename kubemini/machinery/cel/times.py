@@ -16,14 +16,14 @@ _WORDS = {
     **_UNITS,
     "d": 24 * 3600 * SECOND,
     "w": 7 * 24 * 3600 * SECOND,
-    **{word: 1 for word in ("nano", "nanos", "nanosecond", "nanoseconds")},
-    **{word: 10**3 for word in ("micro", "micros", "microsecond", "microseconds")},
-    **{word: 10**6 for word in ("milli", "millis", "millisecond", "milliseconds")},
-    **{word: SECOND for word in ("sec", "secs", "second", "seconds")},
-    **{word: 60 * SECOND for word in ("min", "mins", "minute", "minutes")},
-    **{word: 3600 * SECOND for word in ("hr", "hrs", "hour", "hours")},
-    **{word: 24 * 3600 * SECOND for word in ("day", "days")},
-    **{word: 7 * 24 * 3600 * SECOND for word in ("wk", "wks", "week", "weeks")},
+    **dict.fromkeys(("nano", "nanos", "nanosecond", "nanoseconds"), 1),
+    **dict.fromkeys(("micro", "micros", "microsecond", "microseconds"), 10**3),
+    **dict.fromkeys(("milli", "millis", "millisecond", "milliseconds"), 10**6),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), SECOND),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60 * SECOND),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), 3600 * SECOND),
+    **dict.fromkeys(("day", "days"), 24 * 3600 * SECOND),
+    **dict.fromkeys(("wk", "wks", "week", "weeks"), 7 * 24 * 3600 * SECOND),
 }
 _go_duration = re.compile(r"([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)").fullmatch
 _go_part = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)")

@@ -384,9 +384,7 @@ def add(a: Any, b: Any) -> Any:
             return unsigned(int(a) + int(b))
         if kind is Duration:
             return span(a.nanos + b.nanos)
-    elif kind is Timestamp and other is Duration:
-        return instant(a.nanos + b.nanos)
-    elif kind is Duration and other is Timestamp:
+    elif (kind is Timestamp and other is Duration) or (kind is Duration and other is Timestamp):
         return instant(a.nanos + b.nanos)
     raise no_such_overload()
 

@@ -58,7 +58,7 @@ def clean_root(node: Node, tree: Tree, dropped: list[str] | None) -> Tree:
     fresh = clean_metadata(meta, dropped) if meta is not None else None
     if new is body and fresh is meta:
         return tree
-    head = {key: tree[key] for key in ("apiVersion", "kind") if key in tree}
+    head: Tree = {key: tree[key] for key in ("apiVersion", "kind") if key in tree}
     return {**head, "metadata": fresh, **new} if fresh is not None else {**head, **new}
 
 

@@ -30,31 +30,31 @@ def field_path(text: str, node: Node, *, arrays: bool = True) -> FieldPath:
     Mirrors ``ValidFieldPath`` of apiextensions-apiserver.
     """
     here: Node | None = node
-    parts: list[str] = []
+    names: list[str] = []
     shown = ""
     tokens = iter(_tokens(text))
-    for token in tokens:
-        if token == "[":
+    for part in tokens:
+        if part == "[":
             if not arrays:
                 raise FieldPathError("array notation is not allowed")
             name = _quoted(next(tokens, None))
-        elif token == ".":
+        elif part == ".":
             found = next(tokens, None)
             if found is None:
                 raise FieldPathError("unexpected end of JSON path")
             name = found
         else:
-            raise FieldPathError(f"expected [ or . but got: {token}")
+            raise FieldPathError(f"expected [ or . but got: {part}")
         here, named = _step(here, name)
         shown += (f".{name}" if shown else name) if named else f"[{name}]"
-        parts.append(name)
-        if token == "[":
+        names.append(name)
+        if part == "[":
             closing = next(tokens, None)
             if closing is None:
                 raise FieldPathError("unexpected end of JSON path")
             if closing != "]":
                 raise FieldPathError(f"expected ] but got {closing}")
-    return FieldPath(tuple(parts), shown, here)
+    return FieldPath(tuple(names), shown, here)
 
 
 def _step(node: Node | None, name: str) -> tuple[Node | None, bool]:

@@ -47,11 +47,13 @@ class StructuralCodec:
     @cached_property
     def _evaluate(self) -> Evaluate | None:
         """The pass over the CEL rules, None without rules. CEL is imported only where there are some."""
-        if not self.structure.root.has_rules:
+        root = self.structure.root
+        if not root.has_rules:
             return None
         from kubemini.machinery.schema.ruling import evaluate, ruled
 
-        return partial(evaluate, ruled(self.structure.root))
+        rules = ruled(root)
+        return None if rules is None else partial(evaluate, rules)
 
     def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
         """Return the object pruned and defaulted; the same tree where it is so already. Raise `Undecodable`."""
@@ -60,7 +62,7 @@ class StructuralCodec:
             new = clean_root(self.structure.root, tree, dropped)
         except (Mismatch, Uncoercible) as problem:
             raise Undecodable.of(self.kind, self.version, problem.text()) from None
-        if not dropped and not duplicates or validation == "Ignore":
+        if (not dropped and not duplicates) or validation == "Ignore":
             return Decoded(new)
         problems = [f"unknown field {orjson.dumps(path).decode()}" for path in unknown_fields(self.structure.root, tree)] if dropped else []
         problems = list(dict.fromkeys([*duplicates, *problems]))[:MAX_PROBLEMS]

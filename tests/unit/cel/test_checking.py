@@ -119,7 +119,12 @@ def test_types_follow_the_schema(text: str, kind: str) -> None:
         ("self == oldSelf", {"set": ["a", "b"], "name": "x"}, {"name": "x", "set": ["b", "a"]}, True),
         ("self == oldSelf", {"any": [1]}, {"any": [2]}, False),
         ("(self.set + ['a', 'c']) == ['b', 'a', 'c']", {"set": ["a", "b"]}, {}, True),
-        ("(self.parts + oldSelf.parts).map(p, p.n) == [2, 3]", {"parts": [{"id": "a", "n": 1}]}, {"parts": [{"id": "a", "n": 2}, {"id": "b", "n": 3}]}, True),
+        (
+            "(self.parts + oldSelf.parts).map(p, p.n) == [2, 3]",
+            {"parts": [{"id": "a", "n": 1}]},
+            {"parts": [{"id": "a", "n": 2}, {"id": "b", "n": 3}]},
+            True,
+        ),
         ("type(self.port) == int ? self.port > 1 : self.port == 'http'", {"port": "http"}, {}, True),
         ("'x' in self.labels && self.labels['x'] == 'y'", {"labels": {"x": "y"}}, {}, True),
         ("self.labels.all(k, self.labels[k].startsWith(k))", {"labels": {"a": "ab"}}, {}, True),

@@ -141,9 +141,11 @@ def test_embedded_resources() -> None:
     assert found.warnings == ['unknown field "spec.pod.metadata.nope"', 'unknown field "spec.pod.other"']
     assert texts(kind, {"pod": {"kind": "pod_", "metadata": {"name": "a/b"}}}) == [
         "spec.pod.apiVersion: Required value",
-        'spec.pod.kind: Invalid value: "pod_": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case '
-        "alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-        "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+        (
+            'spec.pod.kind: Invalid value: "pod_": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case '
+            "alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+            "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+        ),
         "spec.pod.metadata.name: Invalid value: \"a/b\": may not contain '/'",
     ]
     with pytest.raises(Undecodable, match=r"cannot be handled as a Gear: spec.pod.kind: Invalid value: 5: must be a string"):
@@ -391,8 +393,10 @@ def test_blocking_errors_keep_rules_from_running() -> None:
     kind = ruled({"rule": "self.low <= self.high"}, need=STRING)
     assert texts(kind, {"low": "a"}) == [
         'spec.low: Invalid value: "string": spec.low in body must be of type integer: "string"',
-        "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
-        "correct the existing errors to complete validation",
+        (
+            "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
+            "correct the existing errors to complete validation"
+        ),
     ]
 
 

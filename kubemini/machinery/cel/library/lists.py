@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from kubemini.machinery.cel import values
@@ -26,7 +27,7 @@ def _sum(zero: Any) -> Any:
 
 def is_sorted(items: list[Any]) -> bool:
     """Tell whether no element is less than the one before."""
-    return not any(values.less(b, a) for a, b in zip(items, items[1:], strict=False))
+    return not any(values.less(b, a) for a, b in pairwise(items))
 
 
 def least(items: list[Any]) -> Any:
@@ -135,8 +136,12 @@ for _type in _COMPARABLE:
 
 def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
     """Return the elements in the order of their keys (the macro ``sortBy``)."""
-    order = sorted(range(len(items)), key=cmp_to_key(lambda i, j: _order(keys[i], keys[j])))
-    return [items[place] for place in order]
+    pairs: list[tuple[Any, Any]] = sorted(zip(keys, items, strict=True), key=cmp_to_key(_order_of_pairs))
+    return [item for _, item in pairs]
+
+
+def _order_of_pairs(a: tuple[Any, Any], b: tuple[Any, Any]) -> int:
+    return _order(a[0], b[0])
 
 
 @function("(list(V)).first() -> optional(V)", "list_first")

@@ -51,10 +51,9 @@ def _cidr(text: str) -> Cidr:
     address, slash, length = text.partition("/")
     if _mapped(address):
         raise CelEvaluationError(f'IPv4-mapped IPv6 address "{address}" is not allowed')
+    fine = slash and "%" not in address and length.isdigit() and (len(length) == 1 or length[0] != "0")
     try:
-        if not slash or "%" in address or not length.isdigit() or (len(length) > 1 and length[0] == "0"):
-            raise ValueError
-        return Cidr(ip_interface(text))
+        return Cidr(ip_interface(text if fine else ""))
     except ValueError:
         raise CelEvaluationError(f'network address parse error during conversion from string: netip.ParsePrefix("{text}"): unable to parse') from None
 

@@ -157,9 +157,7 @@ def double_of_number(value: int) -> float:
 def double_of_string(text: str) -> float:
     """Parse a number."""
     try:
-        if "_" in text or text != text.strip():
-            raise ValueError
-        return float(text)
+        return float("" if "_" in text or text != text.strip() else text)
     except ValueError:
         raise CelEvaluationError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from None
 

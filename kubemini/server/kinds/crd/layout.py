@@ -36,7 +36,11 @@ def parts(crd: Tree, key: str, common: str) -> list[Part]:
     first = versions[0].get(key)
     if all(version.get(key) == first for version in versions):
         return [Part(first, f"spec.{common}", "", -1)] if first else []
-    return [Part(version[key], f"spec.versions[{place}].{key}", version.get("name", ""), place) for place, version in enumerate(versions) if version.get(key)]
+    return [
+        Part(version[key], f"spec.versions[{place}].{key}", version.get("name", ""), place)
+        for place, version in enumerate(versions)
+        if version.get(key)
+    ]
 
 
 def schemas(crd: Tree) -> list[Part]:

@@ -42,7 +42,9 @@ class TotalCost:
             return []
         detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         errors = [forbidden(where, detail) for _, where in self.most_expensive]
-        errors.append(forbidden(path, excess("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", self.total, SCHEMA_LIMIT)))
+        errors.append(
+            forbidden(path, excess("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", self.total, SCHEMA_LIMIT))
+        )
         return errors
 
 
@@ -84,7 +86,9 @@ def rule_errors(
     return errors
 
 
-def _one(rule: Tree, where: str, known: Declared, cardinality: int | None, uncorrelatable: str, total: TotalCost, *, limited: bool) -> list[FieldError]:
+def _one(
+    rule: Tree, where: str, known: Declared, cardinality: int | None, uncorrelatable: str, total: TotalCost, *, limited: bool
+) -> list[FieldError]:
     text = rule.get("rule") or ""
     environment = Environment.of_schema(known, optional_old=bool(rule.get("optionalOldSelf")))
     shown = _internal(rule)
@@ -103,7 +107,9 @@ def _one(rule: Tree, where: str, known: Declared, cardinality: int | None, uncor
     errors += _message(rule, f"{where}.messageExpression", environment, shown, total, limited=limited)
     if "oldSelf" in program.references:
         if uncorrelatable:
-            errors.append(invalid(f"{where}.rule", text, f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"))
+            errors.append(
+                invalid(f"{where}.rule", text, f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}")
+            )
     elif rule.get("optionalOldSelf") is not None:
         errors.append(invalid(f"{where}.optionalOldSelf", rule["optionalOldSelf"], "may not be set if oldSelf is not used in rule"))
     return errors

@@ -128,13 +128,13 @@ def _list_map(schema: Tree, path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.items.type", items.get("type") or "", "must be object if parent array's x-kubernetes-list-type is map"))
         return errors
     properties = items.get("properties") or {}
-    for place, key in enumerate(keys):
+    for index, key in enumerate(keys):
         if key not in properties:
             errors.append(invalid(where, keys, "entries must all be names of item properties"))
         elif properties[key].get("type") in {"array", "object"}:
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             errors.append(invalid(f"{path}.items.properties[{key}].type", items.get("type"), detail))
-        if key in keys[:place]:
+        if key in keys[:index]:
             errors.append(invalid(where, keys, "must not contain duplicate entries"))
     return errors
 

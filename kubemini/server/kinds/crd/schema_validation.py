@@ -115,9 +115,7 @@ class _Walk:
 
         if self.total is None:
             self.total = TotalCost()
-        return rule_errors(
-            schema, path, root=root, cardinality=cardinality, uncorrelatable=uncorrelatable, total=self.total, limited=self.limited
-        )
+        return rule_errors(schema, path, root=root, cardinality=cardinality, uncorrelatable=uncorrelatable, total=self.total, limited=self.limited)
 
 
 # ----------------------------------------------------------------------------------------------- defaults

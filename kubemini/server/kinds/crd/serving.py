@@ -134,7 +134,7 @@ def _replica_errors(obj: Tree, path: str) -> list[FieldError]:
 def _go_type(value: object) -> str:
     if value is None:
         return "<nil>"
-    names = {bool: "bool", str: "string", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
+    names: dict[type, str] = {bool: "bool", str: "string", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
     return names.get(type(value), "int64")
 
 

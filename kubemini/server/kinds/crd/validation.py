@@ -273,10 +273,10 @@ def _conversion_errors(conversion: Tree | None) -> list[FieldError]:
 
 def _client_errors(client: Tree, path: str) -> list[FieldError]:
     url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    if url is not None:
+    if url is not None and service is None:
         return _url_errors(url, f"{path}.url")
+    if url is not None or service is None:
+        return [required(path, "exactly one of url or service is required")]
     errors: list[FieldError] = []
     where = f"{path}.service"
     errors += [required(f"{where}.{key}") for key in ("name", "namespace") if not service.get(key)]
@@ -289,7 +289,7 @@ def _client_errors(client: Tree, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    form = '; desired format: https://host[/path]'
+    form = "; desired format: https://host[/path]"
     parsed = urlsplit(url)
     errors: list[FieldError] = []
     if parsed.scheme != "https":
