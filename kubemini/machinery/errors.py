@@ -131,6 +131,10 @@ class ApiStatus(KubeminiError):
         """Seconds to wait before a retry, mirrored in the ``Retry-After`` header; None without one."""
         return self.details.get("retryAfterSeconds") or None
 
+    def has_cause(self, reason: str) -> bool:
+        """Tell whether the details name a cause, such as ``NamespaceTerminating``."""
+        return any(cause.get("reason") == reason for cause in self.details.get("causes") or ())
+
     def to_status(self) -> dict[str, Any]:
         """Return the ``Status`` object."""
         status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure", "message": self.message}

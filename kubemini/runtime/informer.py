@@ -12,8 +12,10 @@ from typing import Any
 
 from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
+from kubemini.machinery.labels import Selector
 from kubemini.runtime.client import Client, Handler, Subscription
 from kubemini.runtime.keys import key_of
+from kubemini.runtime.selecting import LabelIndex
 
 IndexFunction = Callable[[Tree], Iterable[str]]
 
@@ -28,6 +30,7 @@ class Informer:
         self.synced = asyncio.Event()
         """Set once the first snapshot is in the cache."""
         self._indexes: dict[str, tuple[IndexFunction, dict[str, dict[str, Tree]]]] = {}
+        self._labels = LabelIndex(self.objects)
         self._handlers: list[Handler] = []
         self._subscription: Subscription | None = None
 
@@ -56,6 +59,10 @@ class Informer:
     def count_index(self, name: str, value: str) -> int:
         """Return how many cached objects are under an index value."""
         return len(self._indexes[name][1].get(value, ()))
+
+    def select(self, selector: Selector, namespace: str = "") -> Sequence[Tree]:
+        """Return the cached objects of a namespace that a label selector takes. O(objects with its most telling label pair)."""
+        return self._labels.select(selector, namespace)
 
     # ------------------------------------------------------------------ set-up
 
@@ -121,6 +128,7 @@ class Informer:
             if new is not None:
                 for value in after:
                     entries.setdefault(value, {})[key] = new
+        self._labels.change(key, old, new)
         if new is None:
             old = last if last is not None else old
         for handler in self._handlers:

@@ -1,0 +1,237 @@
+"""The EndpointSlice loop: one reconcile brings the slices of one Service in line with its pods."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from kubemini.api.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from kubemini.api.trees import Tree
+from kubemini.api.wellknown import kubernetes as names
+from kubemini.controllers.endpoints import pods as view
+from kubemini.controllers.endpoints.planning import Identity, Plan, Ports, identity, plan, ports_key
+from kubemini.controllers.endpoints.services import Services
+from kubemini.controllers.endpoints.triggers import Triggers
+from kubemini.controllers.endpoints.written import Written
+from kubemini.machinery.errors import ApiStatus, Forbidden, NotFound
+from kubemini.machinery.labels import from_labels
+from kubemini.runtime.controller import Context, Controller
+from kubemini.runtime.keys import owner_reference
+
+MANAGER = "endpointslice-controller.k8s.io"
+RETRIES = 15
+"""How often a Service is tried again while a pod's node is missing."""
+CHANGED_SLICE_DELAY = 1.0
+"""Seconds after which a slice that somebody else changed is put right."""
+_RESERVED = (names.SERVICE_NAME, names.MANAGED_BY_SLICE, names.HEADLESS)
+_NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+Memo = dict[str, tuple[Tree, str, Ports, Tree]]
+"""Family and pod name → the pod, its zone, and the ports and endpoint that were made of them."""
+
+
+def service_key(slice_: Tree) -> str:
+    """Return the key of the Service that a slice belongs to; "" for none."""
+    name = (slice_["metadata"].get("labels") or {}).get(names.SERVICE_NAME)
+    return f"{slice_['metadata']['namespace']}/{name}" if name else ""
+
+
+def managed_by(slice_: Tree, manager: str) -> bool:
+    """Tell whether a slice is kept by a controller."""
+    return (slice_["metadata"].get("labels") or {}).get(names.MANAGED_BY_SLICE) == manager
+
+
+class EndpointSliceController(Controller):
+    """Keys are Services."""
+
+    name = "endpointslice"
+    component = "endpoint-slice-controller"
+
+    def setup(self, ctx: Context) -> None:
+        """Follow Services, their pods and slices."""
+        self._ctx = ctx
+        self._services = Services(ctx, self.queue)
+        self._pods = ctx.informer(PODS)
+        self._nodes = ctx.informer(NODES)
+        self._slices = ctx.informer(ENDPOINT_SLICES)
+        self._slices.add_index("service", lambda slice_: (service_key(slice_),))
+        self._written = Written(self._slices, service_key)
+        self._triggers = Triggers()
+        self._endpoints: dict[str, tuple[Tree, Memo]] = {}
+        """Service → (its spec, what was made of each of its pods)."""
+        self._slices.on_change(self._on_slice)
+        ctx.informer(SERVICES).on_change(self._services.on_service)
+        self._pods.on_change(self._services.on_pod)
+
+    def _on_slice(self, old: Tree | None, new: Tree | None) -> None:
+        obj = new if new is not None else old
+        if obj is None or (new is not None and self._written.own(new)):
+            return
+        if managed_by(obj, MANAGER) or (old is not None and managed_by(old, MANAGER)):
+            for key in dict.fromkeys(service_key(each) for each in (old, new) if each is not None):
+                if key:
+                    self.queue.add_after(key, CHANGED_SLICE_DELAY)
+
+    # ------------------------------------------------------------------ the pass
+
+    async def reconcile(self, key: str) -> float | None:
+        """Write what differs in the slices of one Service."""
+        service = self._services.get(key)
+        if service is None or not view.selects(service):
+            if service is None:
+                # Its slices go with it: they are owned by it
+                self._triggers.forget(key)
+                self._endpoints.pop(key, None)
+            return None
+        namespace = service["metadata"]["namespace"]
+        pods = self._pods.select(from_labels(service["spec"]["selector"]), namespace)
+        cached = [each for each in self._slices.by_index("service", key) if managed_by(each, MANAGER)]
+        slices = self._written.merged(key, cached)
+        trigger = self._triggers.since_last(service, pods)
+        self._services.sizes[key] = len(pods)
+        families = view.families(service)
+        found = Plan(delete=[each for each in slices if each["addressType"] not in families])
+        memo = self._endpoints.get(key)
+        known: Memo = memo[1] if memo is not None and memo[0] is service["spec"] else {}
+        now: Memo = {}
+        self._endpoints[key] = (service["spec"], now)
+        for family in families:
+            step = self._plan(service, pods, [each for each in slices if each["addressType"] == family], family, known, now)
+            found.create += step.create
+            found.update += step.update
+            found.delete += step.delete
+        try:
+            await self._write(service, found, trigger)
+        except ApiStatus as refused:
+            self._say_failed(service, refused.message)
+            raise
+        strays = self._services.strays(service, pods, self._nodes)
+        if strays:
+            self._say_failed(service, strays)
+            if self.queue.num_requeues(key) < RETRIES:
+                raise NotFound(strays)
+        return None
+
+    def _say_failed(self, service: Tree, why: str) -> None:
+        meta = service["metadata"]
+        text = f"Error updating Endpoint Slices for Service {meta['namespace']}/{meta['name']}: {why}"
+        self._ctx.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", text)
+
+    def _plan(self, service: Tree, pods: Sequence[Tree], slices: Sequence[Tree], family: str, known: Memo, now: Memo) -> Plan:
+        wanted: dict[Ports, dict[Identity, Tree]] = {}
+        ports: dict[Ports, list[Tree]] = {}
+        for pod in pods:
+            if view.is_member(pod):
+                made = self._endpoint(service, pod, family, known, now)
+                if made is not None:
+                    key, endpoint = made
+                    if key not in ports:
+                        ports[key], wanted[key] = _port_list(key), {}
+                    if endpoint["addresses"]:
+                        wanted[key][identity(endpoint)] = endpoint
+        meta = service["metadata"]
+        labels = {name: value for name, value in (meta.get("labels") or {}).items() if name not in _RESERVED}
+        if view.headless(service):
+            labels[names.HEADLESS] = ""
+        labels |= {names.SERVICE_NAME: meta["name"], names.MANAGED_BY_SLICE: MANAGER}
+        skeleton: Tree = {
+            "apiVersion": ENDPOINT_SLICES.api_version,
+            "kind": ENDPOINT_SLICES.kind,
+            "metadata": {
+                "generateName": f"{meta['name']}-",
+                "namespace": meta["namespace"],
+                "labels": labels,
+                "ownerReferences": [owner_reference({**service, "apiVersion": "v1", "kind": "Service"})],
+            },
+            "addressType": family,
+            "endpoints": [],
+            "ports": [],
+        }
+        return plan(slices, wanted, ports, owner_uid=meta["uid"], skeleton=skeleton, labels=labels)
+
+    # ------------------------------------------------------------------ endpoints
+
+    def _endpoint(self, service: Tree, pod: Tree, family: str, known: Memo, now: Memo) -> tuple[Ports, Tree] | None:
+        """Return a pod's ports and its endpoint, as long as it is unchanged the very same; None while its node is missing."""
+        publish = bool(service["spec"].get("publishNotReadyAddresses"))
+        node = self._nodes.get(pod["spec"].get("nodeName", ""))
+        if node is None and not publish:
+            return None
+        zone = (node["metadata"].get("labels") or {}).get(names.ZONE, "") if node is not None else ""
+        place = f"{family}/{pod['metadata']['name']}"
+        entry = known.get(place)
+        if entry is None or entry[0] is not pod or entry[1] != zone:
+            ports = ports_key(self._ports(service, pod))
+            entry = (pod, zone, ports, self._made(service, pod, family, zone, publish=publish))
+        now[place] = entry
+        return entry[2], entry[3]
+
+    @staticmethod
+    def _ports(service: Tree, pod: Tree) -> list[Tree]:
+        found: list[Tree] = []
+        for port in service["spec"].get("ports") or ():
+            number = view.target_port(pod, port)
+            if number is not None:
+                found.append({**{name: port[name] for name in ("appProtocol",) if name in port}, "name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": number})
+        return found
+
+    @staticmethod
+    def _made(service: Tree, pod: Tree, family: str, zone: str, *, publish: bool) -> Tree:
+        serving = view.is_ready(pod)
+        terminating = "deletionTimestamp" in pod["metadata"]
+        ready = publish or (serving and not terminating)
+        endpoint: Tree = {"addresses": view.addresses(pod, family), "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
+        if named := view.hostname(pod, service):
+            endpoint["hostname"] = named
+        endpoint["targetRef"] = view.target(pod)
+        if node := pod["spec"].get("nodeName"):
+            endpoint["nodeName"] = node
+        if zone:
+            endpoint["zone"] = zone
+        near = service["spec"].get("trafficDistribution")
+        if ready and near in _NEAR:
+            hints: Tree = {"forZones": [{"name": zone}]} if zone else {}
+            if near == "PreferSameNode" and node:
+                hints["forNodes"] = [{"name": node}]
+            if hints:
+                endpoint["hints"] = hints
+        return endpoint
+
+    # ------------------------------------------------------------------ writing
+
+    async def _write(self, service: Tree, found: Plan, trigger: str) -> None:
+        client, written = self._ctx.client, self._written
+        if "deletionTimestamp" not in service["metadata"]:
+            for slice_ in found.create:
+                try:
+                    written.put(await client.create(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+                except Forbidden as refused:
+                    if refused.has_cause("NamespaceTerminating"):
+                        return
+                    raise
+        for slice_ in found.update:
+            written.put(await client.update(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+        for slice_ in found.delete:
+            meta = slice_["metadata"]
+            with contextlib.suppress(NotFound):
+                await client.delete(ENDPOINT_SLICES, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
+            written.drop(slice_)
+
+
+def _port_list(ports: Ports) -> list[Tree]:
+    found: list[Tree] = []
+    for name, protocol, number, application in ports:
+        port: Tree = {"name": name, "protocol": protocol, "port": number}
+        if application is not None:
+            port["appProtocol"] = application
+        found.append(port)
+    return found
+
+
+def _stamped(slice_: Tree, trigger: str) -> Tree:
+    meta = slice_["metadata"]
+    annotations = {name: value for name, value in (meta.get("annotations") or {}).items() if name != names.LAST_CHANGE_TRIGGER}
+    if trigger:
+        annotations[names.LAST_CHANGE_TRIGGER] = trigger
+    kept = {name: value for name, value in meta.items() if name != "annotations"}
+    return {**slice_, "metadata": {**kept, "annotations": annotations} if annotations else kept}
