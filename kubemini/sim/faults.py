@@ -6,6 +6,7 @@ seconds of uniformly drawn ones.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,6 +143,7 @@ class _LateSink:
         self._sink = sink
         self._client = client
         self._free_at = 0.0
+        self._line: deque[tuple[Any, tuple[Any, ...]]] = deque()
 
     def _later(self, call: Any, *args: Any) -> None:
         import asyncio
@@ -150,7 +152,13 @@ class _LateSink:
         loop = asyncio.get_running_loop()
         delay = client._env.random.uniform(0, client.faults.watch_delay)  # noqa: SLF001  one seam in two classes
         self._free_at = max(self._free_at, loop.time() + delay)
-        loop.call_at(self._free_at, call, *args)
+        # Several may be due at one moment, and the loop runs those in any order: each takes the oldest
+        self._line.append((call, args))
+        loop.call_at(self._free_at, self._deliver)
+
+    def _deliver(self) -> None:
+        call, args = self._line.popleft()
+        call(*args)
 
     def replace(self, objects: Sequence[Tree]) -> None:
         """Hand a snapshot on later."""
