@@ -18,7 +18,7 @@ from kubemini.controllers.job.claiming import Claims
 from kubemini.controllers.job.counting import Counts, completed_indexes, count
 from kubemini.controllers.job.managing import Plan, plan
 from kubemini.controllers.job.per_index import newly_failed_indexes
-from kubemini.controllers.job.pods import FINALIZER, PodFactory, finished_at, phase, tracked
+from kubemini.controllers.job.pods import FINALIZER, PodFactory, finished_at, is_ready, phase, tracked
 from kubemini.controllers.job.status import StatusDraft
 from kubemini.controllers.job.verdict import REACHED, Verdict, is_complete, judge
 from kubemini.controllers.job.view import JobView
@@ -83,7 +83,11 @@ class JobController(Controller):
         elif old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
             self.queue.add(key_of(new))
         else:
-            self.queue.add_after(key_of(new), CREATED_SECONDS)
+            key = key_of(new)
+            memory = self._memory.get(key)
+            if memory is None or int(new["metadata"]["resourceVersion"]) > memory.written:
+                # Not an echo of what this controller wrote itself
+                self.queue.add_after(key, CREATED_SECONDS)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         pod = new if new is not None else old
@@ -108,15 +112,21 @@ class JobController(Controller):
             return
         uid, pod_uid = owner["uid"], pod["metadata"]["uid"]
         key = f"{pod['metadata']['namespace']}/{owner['name']}"
-        if old is None:
+        created = old is None
+        if created:
             self._expectations.creation_observed(uid)
+            if new is not None and phase(new) == "Pending" and not self._expectations.satisfied(uid):
+                # More of the same batch are on their way: the last one brings the Job back
+                return
+        elif new is not None and old is not None and not _matters(old, new):
+            return
         if new is None or ("deletionTimestamp" in new["metadata"] and (old is None or "deletionTimestamp" not in old["metadata"])):
             self._expectations.deletion_observed(uid, pod_uid)
         memory = self._memory.get(key)
         if memory is not None and pod_uid in memory.removing and (new is None or not tracked(new)):
             del memory.removing[pod_uid]
         pods = self._pods.count_index("controller", uid)
-        self.queue.add_after(key, min((CREATED_SECONDS if old is None else BATCH_SECONDS) + pods * BATCH_PER_POD, BATCH_LIMIT))
+        self.queue.add_after(key, min((CREATED_SECONDS if created else BATCH_SECONDS) + pods * BATCH_PER_POD, BATCH_LIMIT))
 
     # ------------------------------------------------------------------ the pass
 
@@ -225,7 +235,7 @@ class JobController(Controller):
         if found.delete:
             await self._delete(job, found.delete, release=True)
             gone = {pod["metadata"]["uid"] for pod in found.delete}
-            counts.ready -= sum(1 for pod in found.delete if _ready(pod))
+            counts.ready -= sum(1 for pod in found.delete if is_ready(pod))
             counts.terminating += [pod for pod in found.delete if pod["spec"].get("nodeName")]
             counts.active = [pod for pod in counts.active if pod["metadata"]["uid"] not in gone]
         elif found.create:
@@ -348,10 +358,19 @@ class JobController(Controller):
         return max(started + deadline - now, 0.0) + 0.001 if started + deadline > now else None
 
 
-def _ready(pod: Tree) -> bool:
-    from kubemini.controllers.job.pods import is_ready
-
-    return is_ready(pod)
+def _matters(old: Tree, new: Tree) -> bool:
+    """Tell whether a pod changed in what a Job looks at: most changes (binding, addresses) mean nothing to it."""
+    before, after = old["metadata"], new["metadata"]
+    return (
+        phase(old) != phase(new)
+        or is_ready(old) != is_ready(new)
+        or before.get("deletionTimestamp") != after.get("deletionTimestamp")
+        or before.get("finalizers") != after.get("finalizers")
+        or before.get("labels") != after.get("labels")
+        or before.get("annotations") != after.get("annotations")
+        or before.get("ownerReferences") != after.get("ownerReferences")
+        or (old.get("status") or {}).get("containerStatuses") != (new.get("status") or {}).get("containerStatuses")
+    )
 
 
 def _terminating_namespace(refused: ApiStatus) -> bool:
