@@ -13,7 +13,7 @@ from kubemini.server.kinds.crd.layout import versions_of
 from kubemini.server.kinds.crd.strategy import GROUP, is_true
 from kubemini.server.kinds.custom import CustomStrategy, custom_table, scale_of
 from kubemini.server.registry import Kind, KindVersion, Registry, Subresource
-from kubemini.server.strategy import WriteContext
+from kubemini.server.strategy import Scale, WriteContext
 from kubemini.store import Store, Watch
 
 STORAGE = f"customresourcedefinitions.{GROUP}"
@@ -93,8 +93,8 @@ def _strategy(crd: Tree, stored: Tree) -> DefinedStrategy:
 class DefinedStrategy(CustomStrategy):
     """The strategy of the objects of one definition: none are made while it terminates, replica counts are whole and small."""
 
-    def __init__(self, crd: Tree, *, status: bool, scale: object = None, selectable: Sequence[str] = ()) -> None:
-        super().__init__(status=status, scale=scale, selectable=selectable)  # type: ignore[arg-type]
+    def __init__(self, crd: Tree, *, status: bool, scale: Scale | None = None, selectable: Sequence[str] = ()) -> None:
+        super().__init__(status=status, scale=scale, selectable=selectable)
         self._closed = "deletionTimestamp" in crd["metadata"] or is_true(crd, "Terminating")
         names = crd["status"]["acceptedNames"]
         self._plural, self._group = names["plural"], crd["spec"]["group"]
