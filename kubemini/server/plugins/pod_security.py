@@ -30,6 +30,9 @@ _SYSCTLS = frozenset((
 ))  # fmt: skip
 _VOLUMES = frozenset(("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"))
 _SELINUX = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_PARTS = ("containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "os")
+_FLAGS = ("hostNetwork", "hostPID", "hostIPC", "hostUsers")
+"""The fields of a pod that the standards speak of; a change of others is nobody's business here."""
 _LIMIT = 2048
 
 Check = Callable[[Tree], Iterator[str]]
@@ -54,7 +57,7 @@ class PodSecurity(Admission):
         spec = _pod_spec(request.kind.storage, request.obj)
         if spec is None:
             return
-        if request.old is not None and _pod_spec(request.kind.storage, request.old) == spec:
+        if request.old is not None and _same(_pod_spec(request.kind.storage, request.old) or {}, spec):
             return
         enforced = labels.get(f"{PREFIX}enforce")
         if request.kind.storage == "pods" and enforced in _LEVELS:
@@ -70,8 +73,7 @@ class PodSecurity(Admission):
                 request.warnings.append(f'would violate PodSecurity "{warned}:{version}": {problems}')
 
     def _verdict(self, spec: Tree, level: str) -> str:
-        keys = ("containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "os")
-        key = (level, *(id(spec.get(each)) for each in keys), *(spec.get(each) for each in ("hostNetwork", "hostPID", "hostIPC", "hostUsers")))
+        key = (level, *(id(spec.get(each)) for each in _PARTS), *(spec.get(each) for each in _FLAGS))
         found = self._verdicts.get(key)
         if found is None:
             if len(self._verdicts) > _LIMIT:
@@ -95,6 +97,10 @@ def _pod_spec(storage: str, obj: Tree) -> Tree | None:
             template = spec.get("template")
     found: Tree | None = (template or {}).get("spec")
     return found
+
+
+def _same(one: Tree, other: Tree) -> bool:
+    return all(one.get(key) == other.get(key) for key in (*_PARTS, *_FLAGS))
 
 
 def _containers(spec: Tree) -> list[Tree]:

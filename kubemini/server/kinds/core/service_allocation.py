@@ -155,7 +155,7 @@ def _checked(asked: str, shown: list[str], taken: set[str | int]) -> None:
 def _with_node_ports(spec: Tree, old: Tree | None, ctx: WriteContext) -> Tree:
     own = set(_node_ports(old)) if old is not None else set()
     taken = _taken(ctx, _node_ports) - own
-    ports = list(spec.get("ports") or ())
+    ports: list[Tree] = list(spec.get("ports") or ())
     changes: Tree = {}
     if needs_node_port(spec):
         for index, port in enumerate(ports):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
-from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
+from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, same, wrong
 from kubemini.server.kinds.groups.plain import PlainStrategy
 from kubemini.server.kinds.tables import CERTIFICATE_SIGNING_REQUEST
@@ -108,7 +108,7 @@ def _signing_request(obj: Tree) -> Errors:
         yield required("spec.usages")
     for index, usage in enumerate(usages):
         if usage in usages[:index]:
-            yield invalid(f"spec.usages[{index}]", usage, "must be unique")
+            yield duplicate(f"spec.usages[{index}]", usage)
     signer = spec.get("signerName", "")
     if not signer:
         yield required("spec.signerName")

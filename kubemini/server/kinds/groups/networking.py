@@ -6,7 +6,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
-from kubemini.machinery.errors import forbidden, invalid, not_supported, required
+from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, cidr, port_number, port_or_name, same, wrong
 from kubemini.server.kinds.core.pod_containers import PROTOCOLS
 from kubemini.server.kinds.core.pod_volumes import csi_driver_name
@@ -168,7 +168,7 @@ def csi_node(obj: Tree) -> Errors:
         here, name = f"spec.drivers[{index}]", driver.get("name", "")
         yield from csi_driver_name(name, f"{here}.name")
         if name in seen:
-            yield invalid(f"{here}.name", name, "must be unique")
+            yield duplicate(f"{here}.name", name)
         seen.add(name)
         if not driver.get("nodeID"):
             yield required(f"{here}.nodeID")

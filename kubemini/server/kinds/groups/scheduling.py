@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
-from kubemini.machinery.errors import forbidden, invalid, required
+from kubemini.machinery.errors import duplicate, forbidden, invalid, required
 from kubemini.server.kinds.core.formats import IMMUTABLE, POSITIVE, Errors, one_of, same, wrong
 from kubemini.server.kinds.core.pod_resources import requirements
 from kubemini.server.kinds.core.pod_scheduling import tolerations
@@ -129,7 +129,7 @@ def workload(obj: Tree) -> Errors:
         else:
             yield required(f"{here}.name")
         if name in seen:
-            yield invalid(f"{here}.name", name, "must be unique")
+            yield duplicate(here, template)
         seen.add(name)
         yield from _policy(template.get("schedulingPolicy"), f"{here}.schedulingPolicy")
 

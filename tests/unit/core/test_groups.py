@@ -1,0 +1,347 @@
+"""What the small groups refuse, and what of an object stays."""
+
+from typing import Any
+
+import pytest
+
+from kubemini.api.trees import Tree
+from kubemini.server.kinds.catalogue import catalogue, gated_kinds
+from kubemini.server.registry import Registry
+from tests.unit.core.conftest import SCHEMAS
+
+RULE: Tree = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+HOOK: Tree = {
+    "name": "a.b.c",
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+    "clientConfig": {"url": "https://localhost/x"},
+    "rules": [RULE],
+}
+RBAC = "rbac.authorization.k8s.io"
+ROLE_REF: Tree = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
+POLICY: Tree = {
+    "failurePolicy": "Fail",
+    "matchConstraints": {"resourceRules": [RULE]},
+    "validations": [{"expression": "true"}],
+}
+BACKEND: Tree = {"service": {"name": "s", "port": {"number": 80}}}
+REQUEST: Tree = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+
+
+def hook(**changes: Any) -> Tree:
+    """Return webhooks of one hook that differs from a good one."""
+    return {"webhooks": [{**HOOK, **changes}]}
+
+
+def rule(**changes: Any) -> Tree:
+    """Return webhooks of one hook whose rule differs from a good one."""
+    return hook(rules=[{**RULE, **changes}])
+
+
+def claim(*requests: Tree) -> Tree:
+    """Return a claim of devices."""
+    return {"spec": {"devices": {"requests": list(requests)}}}
+
+
+GOOD: list[tuple[str, Tree]] = [
+    ("Lease", {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}}),
+    ("PriorityClass", {"value": -5}),
+    ("RuntimeClass", {"handler": "runc", "overhead": {"podFixed": {"cpu": "100m"}}}),
+    ("Ingress", {"spec": {"defaultBackend": BACKEND}}),
+    ("IngressClass", {"spec": {"controller": "example.com/controller"}}),
+    ("NetworkPolicy", {"spec": {"podSelector": {}, "ingress": [{"from": [{"podSelector": {}}], "ports": [{"port": 80, "endPort": 90}]}]}}),
+    ("StorageClass", {"provisioner": "example.com/disk"}),
+    ("CSINode", {"spec": {"drivers": [{"name": "a.b", "nodeID": "n"}]}}),
+    ("Role", {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}),
+    ("ClusterRole", {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}]}),
+    ("RoleBinding", {"roleRef": ROLE_REF, "subjects": [{"kind": "User", "apiGroup": RBAC, "name": "u"}]}),
+    ("ClusterRoleBinding", {"roleRef": ROLE_REF, "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "n"}]}),
+    ("ValidatingWebhookConfiguration", hook()),
+    ("MutatingWebhookConfiguration", hook()),
+    ("ValidatingAdmissionPolicy", {"spec": POLICY}),
+    ("ValidatingAdmissionPolicyBinding", {"spec": {"policyName": "p", "validationActions": ["Deny", "Audit"]}}),
+    ("DeviceClass", {"spec": {"selectors": [{"cel": {"expression": "true"}}]}}),
+    ("ResourceClaim", claim(REQUEST)),
+    ("ResourceClaimTemplate", {"spec": claim(REQUEST)}),
+    ("ResourceSlice", {"spec": {"driver": "a.b", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}}}),
+    ("CertificateSigningRequest", {"spec": {"request": "YQ==", "usages": ["digital signature"], "signerName": "a.b/c"}}),
+]
+
+
+@pytest.mark.parametrize("kind, fields", GOOD)
+def test_ordinary_objects_are_accepted(desk: Any, kind: str, fields: Tree) -> None:
+    """What the tests of refusals start from is good, is stored, and can be read back and replaced by itself."""
+    desk.create(kind, **fields)
+    assert desk.patch(kind, "x", {"metadata": {"labels": {"a": "b"}}})["metadata"]["labels"] == {"a": "b"}
+    assert desk.get(kind, "x")["kind"] == kind
+
+
+BAD: list[tuple[str, Tree, list[str]]] = [
+    ("Lease", {"spec": {"leaseDurationSeconds": 0}}, ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"]),
+    ("Lease", {"spec": {"leaseTransitions": -1}}, ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"]),
+    (
+        "PriorityClass",
+        {"name": "system-mine", "value": 1},
+        ["metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only"],
+    ),
+    ("PriorityClass", {"value": 1_000_000_001}, ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]),
+    (
+        "PriorityClass",
+        {"value": 1, "preemptionPolicy": "Sometimes"},
+        ['preemptionPolicy: Unsupported value: "Sometimes": supported values: "PreemptLowerPriority", "Never"'],
+    ),
+    ("RuntimeClass", {"handler": ""}, ["handler: Required value"]),
+    ("Ingress", {"spec": {"rules": [{"http": {"paths": []}}]}}, ["spec.rules[0].http.paths: Required value"]),
+    (
+        "Ingress",
+        {"spec": {"rules": [{"http": {"paths": [{"path": "x", "pathType": "Prefix", "backend": BACKEND}]}}]}},
+        ['spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path'],
+    ),
+    (
+        "Ingress",
+        {"spec": {"rules": [{"http": {"paths": [{"path": "/", "backend": {}}]}}]}},
+        [
+            "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+            "spec.rules[0].http.paths[0].backend: Required value: resource or service backend is required",
+        ],
+    ),
+    (
+        "Ingress",
+        {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"name": "a", "number": 1}}}}},
+        ["spec.defaultBackend.service.port: Invalid value: 1: cannot set both port name & port number"],
+    ),
+    ("NetworkPolicy", {"spec": {"podSelector": {}, "ingress": [{"from": [{}]}]}}, ["spec.ingress[0].from[0]: Required value: must specify a peer"]),
+    (
+        "NetworkPolicy",
+        {"spec": {"podSelector": {}, "egress": [{"to": [{"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}}]}]}},
+        ["spec.egress[0].to[0]: Forbidden: may not specify both ipBlock and another peer"],
+    ),
+    (
+        "NetworkPolicy",
+        {"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 90, "endPort": 80}]}]}},
+        ["spec.ingress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`"],
+    ),
+    (
+        "NetworkPolicy",
+        {"spec": {"podSelector": {}, "policyTypes": ["Sideways"]}},
+        ['spec.policyTypes[0]: Unsupported value: "Sideways": supported values: "Egress", "Ingress"'],
+    ),
+    (
+        "StorageClass",
+        {"provisioner": "p", "reclaimPolicy": "Recycle"},
+        ['reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"'],
+    ),
+    ("CSINode", {"spec": {"drivers": [{"name": "a.b", "nodeID": ""}]}}, ["spec.drivers[0].nodeID: Required value"]),
+    (
+        "Role",
+        {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]},
+        ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
+    ),
+    (
+        "ClusterRole",
+        {"rules": [{"verbs": []}]},
+        [
+            "rules[0].verbs: Required value: verbs must contain at least one value",
+            "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+            "rules[0].resources: Required value: resource rules must supply at least one resource",
+        ],
+    ),
+    (
+        "ClusterRole",
+        {"aggregationRule": {}},
+        ["aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil"],
+    ),
+    (
+        "RoleBinding",
+        {"roleRef": {"apiGroup": RBAC, "kind": "Other", "name": ""}},
+        ['roleRef.kind: Unsupported value: "Other": supported values: "ClusterRole", "Role"', "roleRef.name: Required value"],
+    ),
+    (
+        "ClusterRoleBinding",
+        {"roleRef": ROLE_REF, "subjects": [{"kind": "ServiceAccount", "name": "s"}]},
+        ["subjects[0].namespace: Required value"],
+    ),
+    (
+        "RoleBinding",
+        {"roleRef": ROLE_REF, "subjects": [{"kind": "Robot", "name": "s"}]},
+        ['subjects[0].kind: Unsupported value: "Robot": supported values: "Group", "ServiceAccount", "User"'],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(name="short"),
+        ['webhooks[0].name: Invalid value: "short": should be a domain with at least three segments separated by dots'],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(sideEffects="Some"),
+        ['webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"'],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(timeoutSeconds=31),
+        ["webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds"],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(clientConfig={}),
+        ["webhooks[0].clientConfig: Required value: exactly one of url or service is required"],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(clientConfig={"url": "http://x/"}),
+        ["webhooks[0].clientConfig.url: Invalid value: \"http://x/\": 'https' is the only allowed URL scheme; desired format: https://host[/path]"],
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        hook(admissionReviewVersions=["v2"]),
+        ['webhooks[0].admissionReviewVersions: Invalid value: ["v2"]: must include at least one of v1, v1beta1'],
+    ),
+    ("MutatingWebhookConfiguration", {"webhooks": [HOOK, HOOK]}, ['webhooks[1].name: Duplicate value: "a.b.c"']),
+    (
+        "ValidatingWebhookConfiguration",
+        rule(operations=["*", "CREATE"]),
+        ['webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if \'*\' is present, must not specify other operations'],
+    ),
+    ("ValidatingWebhookConfiguration", rule(resources=[]), ["webhooks[0].rules[0].resources: Required value"]),
+    (
+        "ValidatingWebhookConfiguration",
+        rule(operations=["READ"]),
+        ['webhooks[0].rules[0].operations[0]: Unsupported value: "READ": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"'],
+    ),
+    ("ValidatingAdmissionPolicy", {"spec": {**POLICY, "matchConstraints": None}}, ["spec.matchConstraints: Required value"]),
+    (
+        "ValidatingAdmissionPolicy",
+        {"spec": {**POLICY, "validations": []}},
+        ["spec.validations: Required value: validations or auditAnnotations must be specified"],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        {"spec": {**POLICY, "validations": [{"expression": " ", "message": "a\nb"}]}},
+        [
+            "spec.validations[0].expression: Required value: expression is not specified",
+            'spec.validations[0].message: Invalid value: "a\\nb": message must not contain line breaks',
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        {"spec": {"policyName": "p", "validationActions": []}},
+        ["spec.validationActions: Required value"],
+    ),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        {"spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": {"name": "a"}}},
+        ["spec.paramRef.parameterNotFoundAction: Required value"],
+    ),
+    ("ResourceClaim", claim({"name": "r"}), ["spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required"]),
+    ("ResourceClaim", claim(REQUEST, REQUEST), ['spec.devices.requests[1].name: Duplicate value: "r"']),
+    (
+        "ResourceClaim",
+        claim({"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "All", "count": 2}}),
+        ["spec.devices.requests[0].exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'"],
+    ),
+    (
+        "ResourceSlice",
+        {"spec": {"driver": "a.b", "pool": {"name": "p", "resourceSliceCount": 1}}},
+        ["spec: Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"],
+    ),
+    (
+        "CertificateSigningRequest",
+        {"spec": {"request": "YQ==", "usages": ["any", "any"], "signerName": "plain"}},
+        [
+            'spec.usages[1]: Duplicate value: "any"',
+            "spec.signerName: Invalid value: \"plain\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("kind, fields, causes", BAD)
+def test_wrong_objects_are_refused_with_their_causes(desk: Any, kind: str, fields: Tree, causes: list[str]) -> None:
+    """Each broken rule is one cause with upstream's field and text."""
+    assert desk.causes(kind, **fields) == causes
+
+
+CHANGES: list[tuple[str, Tree, list[str]]] = [
+    ("PriorityClass", {"value": 3}, ["value: Forbidden: may not be changed in an update."]),
+    ("RuntimeClass", {"handler": "other"}, ['handler: Invalid value: "other": field is immutable']),
+    ("StorageClass", {"provisioner": "other"}, ["provisioner: Forbidden: updates to provisioner are forbidden."]),
+    ("IngressClass", {"spec": {"controller": "b.c/d"}}, ['spec.controller: Invalid value: "b.c/d": field is immutable']),
+    (
+        "RoleBinding",
+        {"roleRef": {"name": "edit"}},
+        [f'roleRef: Invalid value: {{"apiGroup":"{RBAC}","kind":"ClusterRole","name":"edit"}}: cannot change roleRef'],
+    ),
+    ("ResourceSlice", {"spec": {"driver": "other.driver"}}, ['spec.driver: Invalid value: "other.driver": field is immutable']),
+]
+
+
+@pytest.mark.parametrize("kind, body, causes", CHANGES)
+def test_what_an_object_stands_for_stays(desk: Any, kind: str, body: Tree, causes: list[str]) -> None:
+    """Changes of identity are refused with upstream's texts."""
+    desk.create(kind, **dict(GOOD)[kind])
+    assert desk.unpatched(kind, "x", body) == causes
+
+
+def test_the_server_says_who_signs_a_request(desk: Any) -> None:
+    """Whatever the request claims, its author is who sent it; and its spec stays."""
+    fields = dict(GOOD)["CertificateSigningRequest"]
+    request = desk.create("CertificateSigningRequest", spec={**fields["spec"], "username": "root", "groups": ["wheel"], "uid": "1"})
+    assert (request["spec"]["username"], request["spec"]["groups"]) == ("system:admin", ["system:masters", "system:authenticated"])
+    assert "uid" not in request["spec"]
+    assert desk.patch("CertificateSigningRequest", "x", {"spec": {"signerName": "other/signer"}})["spec"] == request["spec"]
+
+
+def test_a_change_of_the_spec_is_a_generation(desk: Any) -> None:
+    """Labels and status are none."""
+    desk.create("Ingress", **dict(GOOD)["Ingress"])
+    assert desk.patch("Ingress", "x", {"metadata": {"labels": {"a": "b"}}})["metadata"]["generation"] == 1
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}
+    assert desk.patch("Ingress", "x", status, subresource="status")["metadata"]["generation"] == 1
+    assert desk.patch("Ingress", "x", {"spec": {"ingressClassName": "c"}})["metadata"]["generation"] == 2
+
+
+def test_a_new_ingress_has_no_status_of_its_own(desk: Any) -> None:
+    """What a client writes there on creation is dropped."""
+    made = desk.create("Ingress", **dict(GOOD)["Ingress"], status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}})
+    assert made["status"] == {"loadBalancer": {}}
+
+
+def test_names_follow_the_kind(desk: Any) -> None:
+    """Roles may be named like paths are not: colons are fine there, and nowhere else."""
+    assert desk.create("ClusterRole", name="system:my-role", rules=[])["metadata"]["name"] == "system:my-role"
+    assert desk.causes("PriorityClass", name="a:b", value=1)[0].startswith('metadata.name: Invalid value: "a:b": a lowercase RFC 1123 subdomain')
+
+
+@pytest.fixture
+def gangs(desk: Any) -> Any:
+    """Return a server that serves the alpha kinds of gang scheduling."""
+    kinds = gated_kinds(SCHEMAS.codec)["GenericWorkload"]
+    desk.registry = desk.api.registry = Registry([*desk.api.registry, *kinds])
+    return desk
+
+
+def test_a_pod_group_has_one_policy_that_stays(gangs: Any) -> None:
+    """Exactly one of basic and gang; the rest of the spec is fixed too."""
+    group = "scheduling.k8s.io"
+    made = gangs.create("PodGroup", group=group, spec={"schedulingPolicy": {"gang": {"minCount": 3}}})
+    assert made["metadata"]["generation"] == 1
+    assert gangs.unpatched("PodGroup", "x", {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}})[0].endswith("field is immutable")
+    assert gangs.causes("PodGroup", name="y", spec={"schedulingPolicy": {"gang": {}}}) == ["spec.schedulingPolicy.gang.minCount: Required value"]
+    assert gangs.causes("PodGroup", name="y", spec={"schedulingPolicy": {}})[0].startswith("spec.schedulingPolicy: ")
+
+
+def test_a_workload_names_its_groups(gangs: Any) -> None:
+    """Templates have distinct names, and stay."""
+    template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}}
+    gangs.create("Workload", spec={"podGroupTemplates": [template]})
+    assert gangs.causes("Workload", name="y", spec={"podGroupTemplates": [template, template]}) == [
+        'spec.podGroupTemplates[1]: Duplicate value: {"name":"workers","schedulingPolicy":{"gang":{"minCount":2}}}'
+    ]
+    assert gangs.unpatched("Workload", "x", {"spec": {"podGroupTemplates": []}})[0].startswith("spec.podGroupTemplates: ")
+
+
+def test_every_kind_has_its_own_strategy() -> None:
+    """Strategies keep memos; a fresh server starts with fresh ones."""
+    one, other = catalogue(SCHEMAS.codec), catalogue(SCHEMAS.codec)
+    assert [each.kind for each in one] == [each.kind for each in other]
+    assert all(mine.strategy is not yours.strategy for mine, yours in zip(one, other, strict=True))
