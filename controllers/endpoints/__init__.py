@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubemini.controllers.endpoints.apiserver import ApiServerEndpoints
 from kubemini.controllers.endpoints.legacy import EndpointsController
 from kubemini.controllers.endpoints.mirroring import MirroringController
+from kubemini.controllers.endpoints.services import Services
 from kubemini.controllers.endpoints.slices import EndpointSliceController
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
@@ -16,4 +17,5 @@ from kubemini.runtime.settings import Settings
 
 def create(settings: Settings) -> list[Controller]:
     """Build the four loops."""
-    return [ApiServerEndpoints(), EndpointSliceController(), EndpointsController(), MirroringController()]
+    services = Services()
+    return [ApiServerEndpoints(), EndpointSliceController(services), EndpointsController(services), MirroringController()]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 
-from kubemini.api.resources import ENDPOINTS, PODS, SERVICES
+from kubemini.api.resources import ENDPOINTS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kubernetes as names
 from kubemini.controllers.endpoints import pods as view
-from kubemini.controllers.endpoints.services import Services
-from kubemini.controllers.endpoints.subsets import Member, member, subsets, truncated
+from kubemini.controllers.endpoints.services import Member, Reader, Services
+from kubemini.controllers.endpoints.subsets import Offer, offer, subsets, truncated
 from kubemini.controllers.endpoints.triggers import Triggers
 from kubemini.controllers.endpoints.written import Written
 from kubemini.machinery.errors import ApiStatus, NotFound
-from kubemini.machinery.labels import from_labels
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of, split_key
 
@@ -30,19 +28,20 @@ class EndpointsController(Controller):
     name = "endpoint"
     component = "endpoint-controller"
 
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+
     def setup(self, ctx: Context) -> None:
         """Follow Services, their pods and Endpoints."""
         self._ctx = ctx
-        self._services = Services(ctx, self.queue)
-        self._pods = ctx.informer(PODS)
         self._endpoints = ctx.informer(ENDPOINTS)
         self._written = Written(self._endpoints, key_of)
         self._triggers = Triggers()
-        self._members: dict[str, tuple[Tree, dict[str, tuple[Tree, Member | None]]]] = {}
-        """Service → (its spec, what was made of each pod by name)."""
+        self._offers: dict[str, tuple[Tree, dict[str, tuple[Member, Offer | None]]]] = {}
+        """Service → (its spec, what was made of each pod)."""
         self._endpoints.on_change(lambda old, new: self.queue.add(key_of(old)) if new is None and old is not None else None)
-        ctx.informer(SERVICES).on_change(self._services.on_service)
-        self._pods.on_change(self._services.on_pod)
+        self._services.attach(ctx, Reader(self.queue, self._triggers))
 
     async def started(self) -> None:
         """Look at every Endpoints object once: those of Services that went meanwhile have to go."""
@@ -58,10 +57,8 @@ class EndpointsController(Controller):
             return None
         if not view.selects(service):
             return None
-        pods = self._pods.select(from_labels(service["spec"]["selector"]), service["metadata"]["namespace"])
-        self._services.sizes[key] = len(pods)
-        trigger = self._triggers.since_last(service, pods)
-        wanted = subsets(each for each in self._made(key, service, pods) if each is not None)
+        trigger = self._triggers.since_last(service)
+        wanted = subsets(each for each in self._made(key, service) if each is not None)
         cut = truncated(wanted)
         current = self._written.newest(key, key)
         obj = _endpoints(service, current, wanted if cut is None else cut, over=cut is not None)
@@ -70,16 +67,15 @@ class EndpointsController(Controller):
         await self._write(service, current, _stamped(obj, trigger))
         return None
 
-    def _made(self, key: str, service: Tree, pods: Sequence[Tree]) -> list[Member | None]:
+    def _made(self, key: str, service: Tree) -> list[Offer | None]:
         spec = service["spec"]
-        before = self._members.get(key)
+        before = self._offers.get(key)
         known = before[1] if before is not None and before[0] is spec else {}
-        now: dict[str, tuple[Tree, Member | None]] = {}
-        for pod in pods:
-            name = pod["metadata"]["name"]
+        now: dict[str, tuple[Member, Offer | None]] = {}
+        for name, member in self._services.members(key).items():
             entry = known.get(name)
-            now[name] = entry if entry is not None and entry[0] is pod else (pod, member(service, pod))
-        self._members[key] = (spec, now)
+            now[name] = entry if entry is not None and entry[0] is member else (member, offer(service, member))
+        self._offers[key] = (spec, now)
         return [entry[1] for entry in now.values()]
 
     async def _write(self, service: Tree, current: Tree | None, obj: Tree) -> None:
@@ -103,8 +99,7 @@ class EndpointsController(Controller):
             raise
 
     async def _clean_up(self, key: str) -> None:
-        self._triggers.forget(key)
-        self._members.pop(key, None)
+        self._offers.pop(key, None)
         current = self._written.newest(key, key)
         if current is None:
             return
@@ -134,11 +129,9 @@ def _endpoints(service: Tree, current: Tree | None, wanted: list[Tree], *, over:
 
 def _same(obj: Tree, current: Tree) -> bool:
     meta, was = obj["metadata"], current["metadata"]
-    return (
-        meta["labels"] == (was.get("labels") or {})
-        and meta["annotations"] == (was.get("annotations") or {})
-        and obj.get("subsets", []) == (current.get("subsets") or [])
-    )
+    if obj.get("subsets", []) != (current.get("subsets") or []):
+        return False
+    return bool(meta["labels"] == (was.get("labels") or {}) and meta["annotations"] == (was.get("annotations") or {}))
 
 
 def _stamped(obj: Tree, trigger: str) -> Tree:

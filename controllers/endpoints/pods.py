@@ -9,28 +9,34 @@ from kubemini.api.trees import Tree
 TERMINAL = ("Succeeded", "Failed")
 
 
-def is_ready(pod: Tree) -> bool:
-    """Tell whether condition Ready is True."""
+def readiness(pod: Tree) -> Tree | None:
+    """Return condition Ready."""
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if condition["type"] == "Ready":
-            return bool(condition["status"] == "True")
-    return False
+            found: Tree = condition
+            return found
+    return None
 
 
-def is_member(pod: Tree, *, terminating: bool = True) -> bool:
-    """Tell whether a pod that a selector takes is an endpoint: it has an address and has not ended. `terminating` lets pods in that are being deleted."""
+def is_ready(pod: Tree) -> bool:
+    """Tell whether condition Ready is True."""
+    condition = readiness(pod)
+    return condition is not None and condition["status"] == "True"
+
+
+def is_member(pod: Tree) -> bool:
+    """Tell whether a pod that a selector takes is an endpoint: it has an address and has not ended."""
     status = pod.get("status") or {}
-    if status.get("phase") in TERMINAL or not (status.get("podIPs") or status.get("podIP")):
-        return False
-    return terminating or "deletionTimestamp" not in pod["metadata"]
+    return bool(status.get("podIPs")) and status.get("phase") not in TERMINAL
 
 
 def differs(old: Tree, new: Tree) -> bool:
-    """Tell whether a pod changed in what its endpoints show. Name, uid and node do not change while it has an address."""
+    """Tell whether a pod that was and is an endpoint changed in what endpoints show. Name, uid and node do not change while it has an address."""
     before, after = old.get("status") or {}, new.get("status") or {}
     return (
         ("deletionTimestamp" in old["metadata"]) != ("deletionTimestamp" in new["metadata"])
-        or (before is not after and (is_ready(old) != is_ready(new) or before.get("podIPs") != after.get("podIPs") or is_member(old) != is_member(new)))
+        or (before is not after and (is_ready(old) != is_ready(new) or before.get("podIPs") != after.get("podIPs")))
+        or old["metadata"]["uid"] != new["metadata"]["uid"]
         or (old["spec"] is not new["spec"] and any(old["spec"].get(name) != new["spec"].get(name) for name in ("hostname", "subdomain")))
     )
 
@@ -73,6 +79,14 @@ def target_port(pod: Tree, port: Tree) -> int | None:
                 number: int = each["containerPort"]
                 return number
     return None
+
+
+def number_of(address: str) -> int:
+    """Return an address as the number by which addresses are sorted."""
+    if ":" in address:
+        return int(ipaddress.ip_address(address))
+    a, b, c, d = address.split(".")
+    return (int(a) << 24) + (int(b) << 16) + (int(c) << 8) + int(d)
 
 
 def families(service: Tree) -> list[str]:

@@ -1,15 +1,19 @@
-"""The Services whose endpoints a loop keeps: which of them a change of a pod concerns, and when to look."""
+"""The Services that the loops keep endpoints for, and the pods of each: kept up to date by every event, so that a pass need not search.
+
+Both loops (slices and legacy objects) share one `Services`; each registers its queue and its trigger times as a `Reader`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
-from kubemini.api.resources import SERVICES
+from kubemini.api.resources import PODS, SERVICES
 from kubemini.api.trees import Tree
 from kubemini.controllers.endpoints import pods as view
+from kubemini.controllers.endpoints.triggers import Triggers
 from kubemini.machinery.labels import from_labels
 from kubemini.runtime.controller import Context
-from kubemini.runtime.informer import Informer
 from kubemini.runtime.keys import key_of
 from kubemini.runtime.selecting import SelectorIndex
 from kubemini.runtime.workqueue import WorkQueue
@@ -18,67 +22,141 @@ BATCH_SECONDS, BATCH_PER_POD, BATCH_LIMIT = 0.02, 1e-4, 1.0
 """Pod events are answered together: a pass follows the first one after this long, longer where a pass costs more (upstream has --endpoint-updates-batch-period)."""
 
 
-class Services:
-    """Puts the keys of Services on a queue. Register `on_service` and `on_pod` as handlers of their informers."""
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod that is an endpoint. A new one is made whenever something changes that endpoints show."""
 
-    def __init__(self, ctx: Context, queue: WorkQueue[str]) -> None:
-        self._services = ctx.informer(SERVICES)
-        self._queue = queue
+    pod: Tree
+    ready: bool
+    terminating: bool
+    turned: str
+    """When its readiness turned last, "" where that is not known."""
+
+    @classmethod
+    def of(cls, pod: Tree) -> Self:
+        """Look at a pod."""
+        condition = view.readiness(pod)
+        ready = condition is not None and condition["status"] == "True"
+        turned = (condition.get("lastTransitionTime") or "") if condition is not None else ""
+        return cls(pod, ready, "deletionTimestamp" in pod["metadata"], turned)
+
+
+Members = dict[str, Member]
+"""By the key of the pod, in the order in which they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A loop that is told which Services are due."""
+
+    queue: WorkQueue[str]
+    triggers: Triggers
+
+
+class Services:
+    """The shared view. `attach` a reader in a controller's setup."""
+
+    def __init__(self) -> None:
+        self._readers: list[Reader] = []
         self._selectors = SelectorIndex()
-        self.sizes: dict[str, int] = {}
-        """How many pods each Service had at the last pass."""
+        self._members: dict[str, Members] = {}
+        self._where: dict[str, tuple[str, ...]] = {}
+        """Pod → the Services that it is an endpoint of."""
+
+    def attach(self, ctx: Context, reader: Reader) -> None:
+        """Tell a reader of every change from now on."""
+        self._readers.append(reader)
+        if len(self._readers) == 1:
+            self._services = ctx.informer(SERVICES)
+            self._pods = ctx.informer(PODS)
+            self._services.on_change(self._on_service)
+            self._pods.on_change(self._on_pod)
 
     def get(self, key: str) -> Tree | None:
         """Return a Service, or None."""
-        service = self._services.get_key(key)
-        if service is None:
-            self.sizes.pop(key, None)
-        return service
+        return self._services.get_key(key)
 
-    def on_service(self, old: Tree | None, new: Tree | None) -> None:
-        """Take a change of a Service."""
+    def members(self, key: str) -> Members:
+        """Return the pods of a Service; the mapping lives on."""
+        return self._members.get(key) or {}
+
+    # ------------------------------------------------------------------ events
+
+    def _on_service(self, old: Tree | None, new: Tree | None) -> None:
         obj = new if new is not None else old
         if obj is None:
             return
         key = key_of(obj)
-        if new is not None and view.selects(new):
-            if old is None or old["spec"].get("selector") != new["spec"]["selector"] or not view.selects(old):
-                self._selectors.put(key, new["metadata"]["namespace"], from_labels(new["spec"]["selector"]))
-        else:
-            self._selectors.drop(key)
-        self._queue.add(key)
+        selector = new["spec"]["selector"] if new is not None and view.selects(new) else None
+        before = old["spec"]["selector"] if old is not None and view.selects(old) else None
+        if selector != before or (selector is not None and key not in self._members):
+            self._select(key, obj["metadata"]["namespace"], selector)
+        for reader in self._readers:
+            if new is None:
+                reader.triggers.forget(key)
+            reader.queue.add(key)
 
-    def on_pod(self, old: Tree | None, new: Tree | None) -> None:
-        """Take a change of a pod: the Services that it leaves, enters or looks different to are due."""
-        before = old is not None and view.is_member(old)
-        after = new is not None and view.is_member(new)
-        if not before and not after:
+    def _select(self, key: str, namespace: str, selector: Tree | None) -> None:
+        for member in self._members.pop(key, {}):
+            self._leave(member, key)
+        self._selectors.drop(key)
+        if selector is None:
             return
-        if before and after and old is not None and new is not None:
-            labels, was = new["metadata"].get("labels"), old["metadata"].get("labels")
-            moved = labels is not was and labels != was
-            if not moved and not view.differs(old, new):
+        wanted = from_labels(selector)
+        self._selectors.put(key, namespace, wanted)
+        members = self._members[key] = {}
+        for pod in self._pods.select(wanted, namespace):
+            if view.is_member(pod):
+                name = key_of(pod)
+                members[name] = Member.of(pod)
+                self._where[name] = (*self._where.get(name, ()), key)
+
+    def _leave(self, pod: str, key: str) -> None:
+        left = tuple(each for each in self._where.get(pod, ()) if each != key)
+        if left:
+            self._where[pod] = left
+        else:
+            self._where.pop(pod, None)
+
+    def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
+        obj = new if new is not None else old
+        if obj is None:
+            return
+        meta = obj["metadata"]
+        name = f"{meta['namespace']}/{meta['name']}"
+        where = self._where.get(name, ())
+        if new is None or not view.is_member(new):
+            if where:
+                del self._where[name]
+                for key in where:
+                    del self._members[key][name]
+                    self._due(key, "")
+            return
+        if old is not None and ((labels := old["metadata"].get("labels")) is meta.get("labels") or labels == meta.get("labels")) and view.is_member(old):
+            if not where or not view.differs(old, new):
                 return
-            if moved:
-                self._due(old)
-        pod = new if new is not None else old
-        if pod is not None:
-            self._due(pod)
+            now = where
+        else:
+            now = tuple(self._selectors.matching(meta["namespace"], meta.get("labels")))
+            for key in where:
+                if key not in now:
+                    del self._members[key][name]
+                    self._due(key, "")
+            if now:
+                self._where[name] = now
+            elif where:
+                del self._where[name]
+        if now:
+            member = Member.of(new)
+            for key in now:
+                members = self._members[key]
+                before = members.get(name)
+                members[name] = member
+                self._due(key, member.turned if before is None or member.turned > before.turned else "")
 
-    def _due(self, pod: Tree) -> None:
-        meta = pod["metadata"]
-        for key in self._selectors.matching(meta["namespace"], meta.get("labels")):
-            self._queue.add_after(key, min(BATCH_SECONDS + self.sizes.get(key, 0) * BATCH_PER_POD, BATCH_LIMIT))
-
-    @staticmethod
-    def strays(service: Tree, pods: Sequence[Tree], nodes: Informer) -> str:
-        """Return what is wrong with pods whose node does not exist, "" where that is none."""
-        if service["spec"].get("publishNotReadyAddresses"):
-            return ""
-        meta = service["metadata"]
-        found = [
-            f"skipping Pod {pod['metadata']['name']} for Service {meta['namespace']}/{meta['name']}: Node {node} Not Found"
-            for pod in pods
-            if view.is_member(pod) and nodes.get(node := pod["spec"].get("nodeName", "")) is None
-        ]
-        return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
+    def _due(self, key: str, turned: str) -> None:
+        delay = min(BATCH_SECONDS + len(self._members[key]) * BATCH_PER_POD, BATCH_LIMIT)
+        for reader in self._readers:
+            if turned:
+                reader.triggers.note(key, turned)
+            reader.queue.add_after(key, delay)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from kubemini.api.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from kubemini.api.resources import ENDPOINT_SLICES, NODES
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kubernetes as names
 from kubemini.controllers.endpoints import pods as view
 from kubemini.controllers.endpoints.planning import Identity, Plan, Ports, identity, plan, ports_key
-from kubemini.controllers.endpoints.services import Services
+from kubemini.controllers.endpoints.services import Member, Members, Reader, Services
 from kubemini.controllers.endpoints.triggers import Triggers
 from kubemini.controllers.endpoints.written import Written
 from kubemini.machinery.errors import ApiStatus, Forbidden, NotFound
-from kubemini.machinery.labels import from_labels
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import owner_reference
 
@@ -26,8 +26,20 @@ CHANGED_SLICE_DELAY = 1.0
 _RESERVED = (names.SERVICE_NAME, names.MANAGED_BY_SLICE, names.HEADLESS)
 _NEAR = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
-Memo = dict[str, tuple[Tree, str, Ports, Tree]]
-"""Family and pod name → the pod, its zone, and the ports and endpoint that were made of them."""
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a pod was made into, for one family of addresses."""
+
+    member: Member
+    zone: str
+    ports: Ports
+    endpoint: Tree
+    identity: Identity
+
+
+Memo = dict[tuple[str, str], Made]
+"""By family and pod."""
 
 
 def service_key(slice_: Tree) -> str:
@@ -47,11 +59,13 @@ class EndpointSliceController(Controller):
     name = "endpointslice"
     component = "endpoint-slice-controller"
 
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+
     def setup(self, ctx: Context) -> None:
         """Follow Services, their pods and slices."""
         self._ctx = ctx
-        self._services = Services(ctx, self.queue)
-        self._pods = ctx.informer(PODS)
         self._nodes = ctx.informer(NODES)
         self._slices = ctx.informer(ENDPOINT_SLICES)
         self._slices.add_index("service", lambda slice_: (service_key(slice_),))
@@ -60,8 +74,7 @@ class EndpointSliceController(Controller):
         self._endpoints: dict[str, tuple[Tree, Memo]] = {}
         """Service → (its spec, what was made of each of its pods)."""
         self._slices.on_change(self._on_slice)
-        ctx.informer(SERVICES).on_change(self._services.on_service)
-        self._pods.on_change(self._services.on_pod)
+        self._services.attach(ctx, Reader(self.queue, self._triggers))
 
     def _on_slice(self, old: Tree | None, new: Tree | None) -> None:
         obj = new if new is not None else old
@@ -80,15 +93,12 @@ class EndpointSliceController(Controller):
         if service is None or not view.selects(service):
             if service is None:
                 # Its slices go with it: they are owned by it
-                self._triggers.forget(key)
                 self._endpoints.pop(key, None)
             return None
-        namespace = service["metadata"]["namespace"]
-        pods = self._pods.select(from_labels(service["spec"]["selector"]), namespace)
+        members = self._services.members(key)
         cached = [each for each in self._slices.by_index("service", key) if managed_by(each, MANAGER)]
         slices = self._written.merged(key, cached)
-        trigger = self._triggers.since_last(service, pods)
-        self._services.sizes[key] = len(pods)
+        trigger = self._triggers.since_last(service)
         families = view.families(service)
         found = Plan(delete=[each for each in slices if each["addressType"] not in families])
         memo = self._endpoints.get(key)
@@ -96,7 +106,7 @@ class EndpointSliceController(Controller):
         now: Memo = {}
         self._endpoints[key] = (service["spec"], now)
         for family in families:
-            step = self._plan(service, pods, [each for each in slices if each["addressType"] == family], family, known, now)
+            step = self._plan(service, members, [each for each in slices if each["addressType"] == family], family, known, now)
             found.create += step.create
             found.update += step.update
             found.delete += step.delete
@@ -105,7 +115,7 @@ class EndpointSliceController(Controller):
         except ApiStatus as refused:
             self._say_failed(service, refused.message)
             raise
-        strays = self._services.strays(service, pods, self._nodes)
+        strays = self._strays(service, members)
         if strays:
             self._say_failed(service, strays)
             if self.queue.num_requeues(key) < RETRIES:
@@ -117,18 +127,16 @@ class EndpointSliceController(Controller):
         text = f"Error updating Endpoint Slices for Service {meta['namespace']}/{meta['name']}: {why}"
         self._ctx.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", text)
 
-    def _plan(self, service: Tree, pods: Sequence[Tree], slices: Sequence[Tree], family: str, known: Memo, now: Memo) -> Plan:
+    def _plan(self, service: Tree, members: Members, slices: Sequence[Tree], family: str, known: Memo, now: Memo) -> Plan:
         wanted: dict[Ports, dict[Identity, Tree]] = {}
         ports: dict[Ports, list[Tree]] = {}
-        for pod in pods:
-            if view.is_member(pod):
-                made = self._endpoint(service, pod, family, known, now)
-                if made is not None:
-                    key, endpoint = made
-                    if key not in ports:
-                        ports[key], wanted[key] = _port_list(key), {}
-                    if endpoint["addresses"]:
-                        wanted[key][identity(endpoint)] = endpoint
+        for name, member in members.items():
+            made = self._endpoint(service, name, member, family, known, now)
+            if made is not None:
+                if made.ports not in ports:
+                    ports[made.ports], wanted[made.ports] = _port_list(made.ports), {}
+                if made.endpoint["addresses"]:
+                    wanted[made.ports][made.identity] = made.endpoint
         meta = service["metadata"]
         labels = {name: value for name, value in (meta.get("labels") or {}).items() if name not in _RESERVED}
         if view.headless(service):
@@ -151,20 +159,31 @@ class EndpointSliceController(Controller):
 
     # ------------------------------------------------------------------ endpoints
 
-    def _endpoint(self, service: Tree, pod: Tree, family: str, known: Memo, now: Memo) -> tuple[Ports, Tree] | None:
-        """Return a pod's ports and its endpoint, as long as it is unchanged the very same; None while its node is missing."""
+    def _endpoint(self, service: Tree, name: str, member: Member, family: str, known: Memo, now: Memo) -> Made | None:
+        """Return what a pod is made into, as long as it is unchanged the very same; None while its node is missing."""
         publish = bool(service["spec"].get("publishNotReadyAddresses"))
-        node = self._nodes.get(pod["spec"].get("nodeName", ""))
+        node = self._nodes.get(member.pod["spec"].get("nodeName", ""))
         if node is None and not publish:
             return None
         zone = (node["metadata"].get("labels") or {}).get(names.ZONE, "") if node is not None else ""
-        place = f"{family}/{pod['metadata']['name']}"
-        entry = known.get(place)
-        if entry is None or entry[0] is not pod or entry[1] != zone:
-            ports = ports_key(self._ports(service, pod))
-            entry = (pod, zone, ports, self._made(service, pod, family, zone, publish=publish))
-        now[place] = entry
-        return entry[2], entry[3]
+        made = known.get((family, name))
+        if made is None or made.member is not member or made.zone != zone:
+            endpoint = self._made(service, member, family, zone, publish=publish)
+            made = Made(member, zone, ports_key(self._ports(service, member.pod)), endpoint, identity(endpoint))
+        now[family, name] = made
+        return made
+
+    def _strays(self, service: Tree, members: Members) -> str:
+        """Return what is wrong with pods whose node does not exist, "" where that is none."""
+        if service["spec"].get("publishNotReadyAddresses"):
+            return ""
+        meta, nodes = service["metadata"], self._nodes.objects
+        found = [
+            f"skipping Pod {member.pod['metadata']['name']} for Service {meta['namespace']}/{meta['name']}: Node {member.pod['spec'].get('nodeName', '')} Not Found"
+            for member in members.values()
+            if member.pod["spec"].get("nodeName", "") not in nodes
+        ]
+        return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
 
     @staticmethod
     def _ports(service: Tree, pod: Tree) -> list[Tree]:
@@ -176,11 +195,13 @@ class EndpointSliceController(Controller):
         return found
 
     @staticmethod
-    def _made(service: Tree, pod: Tree, family: str, zone: str, *, publish: bool) -> Tree:
-        serving = view.is_ready(pod)
-        terminating = "deletionTimestamp" in pod["metadata"]
-        ready = publish or (serving and not terminating)
-        endpoint: Tree = {"addresses": view.addresses(pod, family), "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
+    def _made(service: Tree, member: Member, family: str, zone: str, *, publish: bool) -> Tree:
+        pod = member.pod
+        ready = publish or (member.ready and not member.terminating)
+        endpoint: Tree = {
+            "addresses": view.addresses(pod, family),
+            "conditions": {"ready": ready, "serving": member.ready, "terminating": member.terminating},
+        }
         if named := view.hostname(pod, service):
             endpoint["hostname"] = named
         endpoint["targetRef"] = view.target(pod)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
@@ -10,13 +9,14 @@ from math import ceil
 from kubemini.api.trees import Tree
 from kubemini.controllers.endpoints import pods as view
 from kubemini.controllers.endpoints.planning import Ports
+from kubemini.controllers.endpoints.services import Member
 
 CAPACITY = 1000
 """Addresses that one Endpoints object holds; the rest is left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Offer:
     """A pod as an address of a Service."""
 
     address: Tree
@@ -26,11 +26,12 @@ class Member:
     ports: Ports
 
 
-def member(service: Tree, pod: Tree) -> Member | None:
-    """Return a pod's address in a Service's first family; None where it has none."""
+def offer(service: Tree, member: Member) -> Offer | None:
+    """Return a pod's address in a Service's first family; None where it has none, or is going and only ready ones count."""
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
-    if not view.is_member(pod, terminating=publish):
+    if member.terminating and not publish:
         return None
+    pod = member.pod
     found = view.addresses(pod, view.families(service)[0])
     if not found:
         return None
@@ -46,14 +47,13 @@ def member(service: Tree, pod: Tree) -> Member | None:
             ports.append((port.get("name", ""), port.get("protocol", "TCP"), number, port.get("appProtocol")))
     if not ports and service["spec"].get("ports"):
         return None
-    order = (int(ipaddress.ip_address(found[0])), pod["metadata"]["uid"])
-    return Member(address, order, publish or view.is_ready(pod), tuple(ports))
+    return Offer(address, (view.number_of(found[0]), pod["metadata"]["uid"]), publish or member.ready, tuple(ports))
 
 
-def subsets(members: Iterable[Member]) -> list[Tree]:
+def subsets(given: Iterable[Offer]) -> list[Tree]:
     """Return the subsets: ports that are offered by the same addresses, equally ready, stand together; addresses are sorted by number."""
-    offers: dict[tuple[str, str, int, str | None] | None, list[Member]] = {}
-    for each in sorted(members, key=lambda member: member.order):
+    offers: dict[tuple[str, str, int, str | None] | None, list[Offer]] = {}
+    for each in sorted(given, key=lambda each: each.order):
         for port in each.ports or (None,):
             offers.setdefault(port, []).append(each)
     groups: dict[tuple[tuple[tuple[int, str], bool], ...], list[tuple[str, str, int, str | None] | None]] = {}

@@ -5,47 +5,36 @@ It is the earliest of the changes since the last look: a pod's turn of readiness
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubemini.api.trees import Tree
 from kubemini.runtime.keys import key_of
 
 
-def _turned(pod: Tree) -> str:
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "Ready":
-            return condition.get("lastTransitionTime") or ""
-    return ""
-
-
 class Triggers:
-    """What was seen of each Service and its pods at the last look. Stamps are compared as text: they are all of one form."""
+    """What changed of each Service's pods since its last look. Stamps are compared as text: they are all of one form."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[str, dict[str, str]]] = {}
+        self._noted: dict[str, str] = {}
+        self._created: dict[str, str] = {}
+        """Service → its creation as it was at the last look."""
 
-    def since_last(self, service: Tree, pods: Sequence[Tree]) -> str:
-        """Return the time of the earliest change since the last call, "" when nothing changed that has a time."""
+    def note(self, key: str, stamp: str) -> None:
+        """A pod of a Service changed at a time."""
+        before = self._noted.get(key)
+        if before is None or stamp < before:
+            self._noted[key] = stamp
+
+    def since_last(self, service: Tree) -> str:
+        """Return the time of the earliest change since the last call, "" when nothing changed that has a time. The first call returns the Service's creation."""
         key = key_of(service)
         created: str = service["metadata"]["creationTimestamp"]
-        known = self._seen.get(key)
-        before = known[1] if known is not None else {}
-        turned: dict[str, str] = {}
-        changed: list[str] = []
-        for pod in pods:
-            stamp = _turned(pod)
-            if stamp:
-                name = pod["metadata"]["name"]
-                turned[name] = stamp
-                if stamp > before.get(name, ""):
-                    changed.append(stamp)
-        if known is not None and created > known[0]:
-            changed.append(created)
-        self._seen[key] = (created, turned)
-        if known is None:
+        before = self._created.get(key)
+        noted = self._noted.pop(key, "")
+        self._created[key] = created
+        if before is None:
             return created
-        return min(changed, default="")
+        return min(filter(None, (noted, created if created > before else "")), default="")
 
     def forget(self, key: str) -> None:
         """The Service is gone."""
-        self._seen.pop(key, None)
+        self._noted.pop(key, None)
+        self._created.pop(key, None)
