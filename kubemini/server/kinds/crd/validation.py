@@ -291,13 +291,14 @@ def _client_errors(client: Tree, path: str) -> list[FieldError]:
 def _url_errors(url: str, path: str) -> list[FieldError]:
     form = "; desired format: https://host[/path]"
     parsed = urlsplit(url)
+    user, at, host = parsed.netloc.rpartition("@")
     errors: list[FieldError] = []
     if parsed.scheme != "https":
         errors.append(invalid(path, parsed.scheme, f"'https' is the only allowed URL scheme{form}"))
-    if not parsed.netloc:
-        errors.append(invalid(path, parsed.netloc, f"host must be specified{form}"))
-    if parsed.username is not None:
-        errors.append(invalid(path, parsed.username, "user information is not permitted in the URL"))
+    if not host:
+        errors.append(invalid(path, "", f"host must be specified{form}"))
+    if at:
+        errors.append(invalid(path, user, "user information is not permitted in the URL"))
     if parsed.fragment:
         errors.append(invalid(path, parsed.fragment, "fragments are not permitted in the URL"))
     if parsed.query:
