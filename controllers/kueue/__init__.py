@@ -1,0 +1,44 @@
+"""Kueue: jobs wait until quota is free, and are started and stopped as wholes.
+
+One `Hub` is shared by the controllers of a process: the cache of held quota and the queues of pending Workloads. The scheduler runs synchronous cycles on it.
+"""
+
+from __future__ import annotations
+
+from kubemini.controllers.kueue.config import KueueConfig
+from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.integrations.framework import Integration
+from kubemini.controllers.kueue.integrations.job import JobIntegration
+from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
+from kubemini.controllers.kueue.integrations.reconciler import JobReconciler
+from kubemini.controllers.kueue.queue_controllers import ClusterQueueController, CohortController, LocalQueueController, in_use_controllers
+from kubemini.controllers.kueue.scheduler import Scheduler
+from kubemini.controllers.kueue.webhooks import jobs, quota, workloads
+from kubemini.controllers.kueue.workload_controller import WorkloadController
+from kubemini.runtime.controller import Controller
+from kubemini.runtime.settings import Settings
+from kubemini.runtime.webhooks import Webhook
+
+INTEGRATIONS: tuple[Integration, ...] = (JobIntegration(), JobSetIntegration())
+
+
+def create(settings: Settings) -> list[Controller]:
+    """Build the controllers of one Kueue."""
+    config = KueueConfig.of(settings.kueue, settings.gates)
+    hub = Hub(config)
+    controllers: list[Controller] = [
+        Scheduler(hub),
+        WorkloadController(hub),
+        ClusterQueueController(hub),
+        LocalQueueController(hub),
+        CohortController(hub),
+        *in_use_controllers(hub),
+    ]
+    controllers += [JobReconciler(hub, kind) for kind in INTEGRATIONS if kind.name in config.frameworks]
+    return controllers
+
+
+def webhooks(settings: Settings) -> list[Webhook]:
+    """Build its webhooks."""
+    config = KueueConfig.of(settings.kueue, settings.gates)
+    return [*quota.webhooks(), *workloads.webhooks(), *jobs.webhooks(config)]

@@ -1,0 +1,589 @@
+"""The generic loop over one kind of job: one Workload for each queued job, started when it is admitted, stopped when it is evicted.
+
+The order of steps is upstream's (``pkg/controller/jobframework/reconciler.go``) and observable. Each pass takes one step that writes, and is called again by its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubemini.api.resources import (
+    DEPLOYMENTS,
+    JOB_SETS,
+    JOBS,
+    LEADER_WORKER_SETS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    WORKLOAD_PRIORITY_CLASSES,
+    WORKLOADS,
+    Resource,
+)
+from kubemini.api.trees import Tree
+from kubemini.api.wellknown import kueue as names
+from kubemini.controllers.kueue import conditions, reservation
+from kubemini.controllers.kueue.conditions import Draft
+from kubemini.controllers.kueue.finalizers import without_finalizer
+from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
+from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent
+from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same, start_infos
+from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
+from kubemini.controllers.kueue.integrations.slices import Slices, elastic
+from kubemini.controllers.kueue.workloads import gated, reclaimable_pods, workload_name
+from kubemini.controllers.kueue.writing import write_status
+from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
+from kubemini.machinery.labels import from_label_selector
+from kubemini.runtime.controller import Context, Controller
+from kubemini.runtime.keys import controller_of, key_of, owner_reference, owner_uids, split_key
+
+OWNERS = (JOBS, JOB_SETS, STATEFUL_SETS, REPLICA_SETS, DEPLOYMENTS, LEADER_WORKER_SETS)
+REQUEUED_REASONS = (names.PREEMPTED, names.EVICTED_BY_NODE_FAILURES)
+
+
+class JobReconciler(Controller):
+    """Keys are jobs of one kind."""
+
+    def __init__(self, hub: Hub, kind: Integration) -> None:
+        super().__init__()
+        self.hub = hub
+        self.config = hub.config
+        self.kind = kind
+        self.resource = kind.resource
+        self.name = f"kueue-{kind.resource.kind.lower()}"
+        self.component = f"{kind.name}-kueue-controller"
+
+    def setup(self, ctx: Context) -> None:
+        """Follow the jobs, their Workloads and the classes of priority."""
+        self._ctx = ctx
+        self.hub.attach(ctx)
+        self._jobs = ctx.informer(self.resource)
+        self._workloads = self.hub.workloads
+        self._workloads.add_index("owner", owner_uids)
+        self._owners = {each: ctx.informer(each) for each in OWNERS}
+        self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)
+        self._pod_classes = ctx.informer(PRIORITY_CLASSES)
+        self._jobs.add_index("controller", lambda tree: (owner["uid"],) if (owner := controller_of(tree)) else ())
+        self._jobs.on_change(self._on_job)
+        self._workloads.on_change(self._on_workload)
+        self.slices = Slices(ctx, self.hub, self.kind)
+        self.selector = from_label_selector(self.config.namespace_selector) if self.config.namespace_selector is not None else None
+
+    # ------------------------------------------------------------------ events
+
+    def _on_job(self, old: Tree | None, new: Tree | None) -> None:
+        if new is not None:
+            self.queue.add(key_of(new))
+        elif old is not None:
+            self.queue.add(key_of(old))
+            for workload in self._workloads.by_index("owner", old["metadata"]["uid"]):
+                self.queue.add(f"gone:{key_of(workload)}")
+
+    def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
+        tree = new if new is not None else old
+        if tree is None:
+            return
+        namespace = tree["metadata"]["namespace"]
+        for reference in tree["metadata"].get("ownerReferences") or ():
+            if reference["kind"] == self.resource.kind:
+                self.queue.add(f"{namespace}/{reference['name']}")
+            elif old is None or new is None or conditions.admitted(old) != conditions.admitted(new):
+                for child in self._jobs.by_index("controller", reference["uid"]):
+                    self.queue.add(key_of(child))
+
+    def lookup(self, resource: Resource, namespace: str, name: str) -> Tree | None:
+        """Find an owner in the caches."""
+        informer = self._owners.get(resource)
+        return informer.get(name, namespace) if informer is not None else None
+
+    # ------------------------------------------------------------------ the pass
+
+    async def reconcile(self, key: str) -> float | None:
+        """Take one pass over a job."""
+        if key.startswith("gone:"):
+            await self._abandon(self._workloads.get_key(key.removeprefix("gone:")))
+            return None
+        job = self._jobs.get_key(key)
+        if job is None:
+            return None
+        if "deletionTimestamp" in job["metadata"]:
+            return None
+        namespace = job["metadata"]["namespace"]
+        if self.selector is not None and not self.selector.matches(self.hub.namespace_labels(namespace)):
+            return None
+        try:
+            above = ancestor(job, self.lookup, any_queue=self.config.manage_without_queue)
+        except TooDeep:
+            self._event(job, "Warning", names.JOB_NESTING_TOO_DEEP, "Terminated search for Kueue-managed Job because ancestor depth exceeded limit of 10")
+            return None
+        if not queue_name(job) and not self.config.manage_without_queue and above is None:
+            return None
+        if above is not None:
+            await self._child(job, above)
+            return None
+        if owned_by_known(job) and not queue_name(job):
+            return None
+        return await self._top(job)
+
+    async def _child(self, job: Tree, above: Tree) -> None:
+        """Keep a job below a managed one from running while that is not admitted."""
+        if self.kind.finished(job) is not None or self.kind.is_suspended(job):
+            return
+        unfinished = [each for each in self._workloads.by_index("owner", above["metadata"]["uid"]) if not conditions.finished(each)]
+        if unfinished and all(conditions.admitted(each) for each in unfinished):
+            return
+        if await self._update(self.kind.suspended(job)):
+            self._event(job, "Normal", names.JOB_SUSPENDED, "Kueue managed child job suspended")
+
+    async def _top(self, job: Tree) -> float | None:
+        finish = self.kind.finished(job)
+        if elastic(job, self.config):
+            found = await self.slices.ensure(self, job, finish)
+        else:
+            found = await self._ensure_one(job, finish)
+        if found is Stop:
+            return None
+        workload = found if isinstance(found, dict) else None
+        if workload is not None and conditions.finished(workload):
+            await self._end(job, workload)
+            return None
+        if workload is not None and "deletionTimestamp" in workload["metadata"]:
+            if await self._stopping(job, workload, "Workload is deleted"):
+                await self._drop_finalizer(workload)
+            return None
+        if finish is not None:
+            if workload is not None:
+                await self._finish(job, workload, finish)
+            return None
+        if workload is None:
+            return await self._missing(job)
+        if await self._reclaim(job, workload) or await self._pods_ready(job, workload):
+            return None
+        if conditions.evicted(workload):
+            await self._evicted(job, workload)
+            return None
+        if self.kind.is_suspended(job):
+            await self._suspended(job, workload)
+        elif not conditions.admitted(workload):
+            await self._unadmitted(job, workload)
+        elif (job["metadata"].get("annotations") or {}).get(names.STOPPING) == "true":
+            await self._stopping(job, workload, "")
+        elif elastic(job, self.config):
+            await self.slices.scale(self, job, workload)
+        return None
+
+    async def _unadmitted(self, job: Tree, workload: Tree) -> None:
+        if elastic(job, self.config) and self.slices.predecessor(workload) is not None:
+            return
+        await self._stopping(job, workload, "Not admitted by cluster queue")
+
+    # ------------------------------------------------------------------ one Workload
+
+    async def _ensure_one(self, job: Tree, finish: Finish | None) -> Tree | None | type[Stop]:
+        """Return the Workload that stands for a job, or None; `Stop` where this pass has written something that has to be seen first."""
+        prebuilt = prebuilt_name(job)
+        if prebuilt:
+            return await self._prebuilt(job, prebuilt)
+        job_sets = self.kind.pod_sets(job)
+        match: Tree | None = None
+        surplus: list[Tree] = []
+        for workload in self._owned(job):
+            if match is None and (conditions.finished(workload) or "deletionTimestamp" in workload["metadata"] or self._equivalent(job, job_sets, workload)):
+                match = workload
+            else:
+                surplus.append(workload)
+        if match is None and surplus and self.kind.is_suspended(job) and not conditions.reserved(surplus[0]) and finish is None:
+            await self._in_place(job, surplus[0], job_sets)
+            return Stop
+        if match is None and finish is None and not self.kind.is_suspended(job):
+            message = "Missing Workload; unable to restore pod templates"
+            if len(surplus) == 1:
+                message = "No matching Workload; restoring pod templates according to existent Workload"
+            if not await self._stopping(job, surplus[0] if len(surplus) == 1 else None, message):
+                return Stop
+            if not surplus:
+                return None
+        if surplus:
+            for workload in surplus:
+                await self._delete(workload)
+                self._event(job, "Normal", names.DELETED_WORKLOAD, f"Deleted not matching Workload: {key_of(workload)}")
+            return Stop
+        if match is not None and not conditions.finished(match) and await self._follow(job, match):
+            return Stop
+        return match
+
+    def _owned(self, job: Tree) -> list[Tree]:
+        return sorted(self._workloads.by_index("owner", job["metadata"]["uid"]), key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
+
+    def _equivalent(self, job: Tree, job_sets: Sequence[Tree], workload: Tree) -> bool:
+        if max_execution_time(job) != workload["spec"].get("maximumExecutionTimeSeconds"):
+            return False
+        return equivalent(job_sets, workload, self.hub.cache.flavors, suspended=self.kind.is_suspended(job))
+
+    async def _in_place(self, job: Tree, workload: Tree, job_sets: Sequence[Tree]) -> None:
+        spec = {**workload["spec"], "podSets": list(job_sets)}
+        seconds = max_execution_time(job)
+        if seconds is not None:
+            spec["maximumExecutionTimeSeconds"] = seconds
+        else:
+            spec.pop("maximumExecutionTimeSeconds", None)
+        if queue_name(job):
+            spec["queueName"] = queue_name(job)
+        try:
+            priority = resolve(job, job_sets, self._classes, self._pod_classes)
+        except ClassMissing:
+            pass
+        else:
+            spec["priority"] = priority.value
+            spec.pop("priorityClassRef", None)
+            if priority.reference is not None:
+                spec["priorityClassRef"] = priority.reference
+        await self._ctx.client.update(WORKLOADS, {**workload, "spec": spec})
+        self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated not matching Workload for suspended job: {key_of(workload)}")
+
+    async def _prebuilt(self, job: Tree, name: str) -> Tree | None | type[Stop]:
+        workload = self._workloads.get(name, job["metadata"]["namespace"])
+        if workload is None:
+            return None
+        owner = controller_of(workload)
+        if owner is not None and owner["uid"] != job["metadata"]["uid"]:
+            return None
+        meta = workload["metadata"]
+        if owner is None:
+            references = [*(each for each in meta.get("ownerReferences") or () if each["uid"] != job["metadata"]["uid"]), owner_reference(job)]
+            labels = {**(meta.get("labels") or {}), names.JOB_UID: job["metadata"]["uid"]}
+            await self._ctx.client.update(WORKLOADS, {**workload, "metadata": {**meta, "ownerReferences": references, "labels": labels}})
+            return Stop
+        if conditions.finished(workload) or self._equivalent(job, self.kind.pod_sets(job), workload) or same_but_defaults(self.kind.pod_sets(job), workload):
+            return workload
+        await self._mark_finished(workload, names.OUT_OF_SYNC, "The prebuilt workload is out of sync with its user job")
+        return Stop
+
+    async def _follow(self, job: Tree, workload: Tree) -> bool:
+        """Bring admission gates and priority in line with the job. Tell whether something was written."""
+        holders = (job["metadata"].get("annotations") or {}).get(names.ADMISSION_GATED_BY, "")
+        if self.config.on("AdmissionGatedBy") and gated(workload) != holders:
+            meta = workload["metadata"]
+            annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key != names.ADMISSION_GATED_BY}
+            if holders:
+                annotations[names.ADMISSION_GATED_BY] = holders
+            new = {key: value for key, value in meta.items() if key != "annotations"}
+            if annotations:
+                new["annotations"] = annotations
+            await self._ctx.client.update(WORKLOADS, {**workload, "metadata": new})
+            self._event(job, "Normal", names.UPDATED_WORKLOAD, f'Updated workload AdmissionGatedBy to "{holders}"')
+            return True
+        return await self._follow_priority(job, workload)
+
+    async def _follow_priority(self, job: Tree, workload: Tree) -> bool:
+        label = label_of(job)
+        reference = workload["spec"].get("priorityClassRef")
+        if not label or (reference is not None and (reference.get("kind") != "WorkloadPriorityClass" or reference["name"] == label)):
+            return False
+        if reference is None and conditions.reserved(workload):
+            return False
+        found = self._classes.get(label)
+        if found is None:
+            return False
+        new = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": label}
+        await self._ctx.client.update(WORKLOADS, {**workload, "spec": {**workload["spec"], "priorityClassRef": new, "priority": found["value"]}})
+        self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated workload priority class: {key_of(workload)}")
+        return True
+
+    # ------------------------------------------------------------------ steps
+
+    async def _end(self, job: Tree, workload: Tree) -> None:
+        """See a finished Workload off."""
+        condition = conditions.find(workload, names.FINISHED)
+        if await self._drop_finalizer(workload) or (condition is not None and condition["reason"] not in (names.SUCCEEDED, names.FAILED)):
+            self._event(job, "Normal", names.FINISHED_WORKLOAD, f"Workload '{key_of(workload)}' is declared finished")
+
+    async def _finish(self, job: Tree, workload: Tree, finish: Finish) -> None:
+        await self._mark_finished(workload, names.SUCCEEDED if finish.success else names.FAILED, finish.message)
+        self._event(job, "Normal", names.FINISHED_WORKLOAD, f"Workload '{key_of(workload)}' is declared finished")
+
+    async def _mark_finished(self, workload: Tree, reason: str, message: str) -> None:
+        def change(draft: Draft) -> bool:
+            if conditions.finished(draft.obj):
+                return False
+            draft.mark(names.FINISHED, True, reason, message)
+            return True
+
+        await write_status(self._ctx, workload, change)
+
+    async def _missing(self, job: Tree) -> float | None:
+        """Make the Workload of a job that has none."""
+        if prebuilt_name(job):
+            if not self.kind.is_suspended(job):
+                await self._stopping(job, None, "missing workload")
+            return None
+        if self.kind.is_active(job):
+            return None
+        await self.create(job, "", {})
+        return None
+
+    async def create(self, job: Tree, extra: str, annotations: dict[str, str]) -> None:
+        """Make a Workload for a job."""
+        workload = self._composed(job, extra, annotations)
+        try:
+            priority = resolve(job, workload["spec"]["podSets"], self._classes, self._pod_classes)
+        except ClassMissing as missing:
+            self._event(job, "Warning", names.PRIORITY_CLASS_NOT_FOUND, str(missing))
+            raise NotFound(str(missing)) from None
+        workload["spec"]["priority"] = priority.value
+        if priority.reference is not None:
+            workload["spec"]["priorityClassRef"] = priority.reference
+        try:
+            created = await self._ctx.client.create(WORKLOADS, workload)
+        except AlreadyExists:
+            return
+        self._event(job, "Normal", names.CREATED_WORKLOAD, f"Created Workload: {key_of(created)}")
+
+    def _composed(self, job: Tree, extra: str, annotations: dict[str, str]) -> Tree:
+        meta = job["metadata"]
+        labels = {key: value for key in self.config.labels_to_copy if (value := (meta.get("labels") or {}).get(key)) is not None}
+        labels[names.JOB_UID] = meta["uid"]
+        given = meta.get("annotations") or {}
+        kept = {key: value for key, value in given.items() if key.startswith(names.PROVISIONING_PARAMETER_PREFIX)}
+        if self.config.on("AdmissionGatedBy") and given.get(names.ADMISSION_GATED_BY):
+            kept[names.ADMISSION_GATED_BY] = given[names.ADMISSION_GATED_BY]
+        kept |= annotations
+        spec: Tree = {"podSets": [_sanitised(each) for each in self.kind.pod_sets(job)], "queueName": queue_name(job), "active": True}
+        seconds = max_execution_time(job)
+        if seconds is not None:
+            spec["maximumExecutionTimeSeconds"] = seconds
+        if not spec["queueName"]:
+            del spec["queueName"]
+        metadata: Tree = {
+            "name": workload_name(self.resource.kind, self.resource.group, meta["name"], meta["uid"], extra),
+            "namespace": meta["namespace"],
+            "labels": labels,
+            "finalizers": [names.RESOURCE_IN_USE],
+            "ownerReferences": [owner_reference(job)],
+        }
+        if kept:
+            metadata["annotations"] = kept
+        return {"apiVersion": WORKLOADS.api_version, "kind": WORKLOADS.kind, "metadata": metadata, "spec": spec}
+
+    async def _reclaim(self, job: Tree, workload: Tree) -> bool:
+        """Give back the quota of pods that are done. Tell whether something was written."""
+        if not self.config.on("ReclaimablePods"):
+            return False
+        counts = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
+        known = reclaimable_pods(workload)
+        wanted = dict(known) if conditions.reserved(workload) else {}
+        for each in self.kind.reclaimable(job):
+            if each["name"] in counts:
+                wanted[each["name"]] = min(counts[each["name"]], max(each["count"], wanted.get(each["name"], 0)))
+        if wanted == known:
+            return False
+
+        def change(draft: Draft) -> bool:
+            draft.set("reclaimablePods", [{"name": name, "count": count} for name, count in wanted.items()] or None)
+            return True
+
+        await write_status(self._ctx, workload, change)
+        return True
+
+    async def _pods_ready(self, job: Tree, workload: Tree) -> bool:
+        """Write PodsReady where it changes. Tell whether something was written."""
+        if self.config.pods_ready is None:
+            return False
+        wanted = pods_ready_condition(workload, ready=self.kind.pods_ready(job))
+        old = conditions.find(workload, names.PODS_READY)
+        if old is not None and (old["status"] == "True", old["reason"]) == wanted[:2]:
+            return False
+
+        def change(draft: Draft) -> bool:
+            if conditions.admitted(draft.obj) != conditions.admitted(workload):
+                return False
+            draft.mark(names.PODS_READY, *wanted)
+            return True
+
+        await write_status(self._ctx, workload, change)
+        return True
+
+    async def _evicted(self, job: Tree, workload: Tree) -> None:
+        """Stop the job of an evicted Workload, and give its quota back once its pods are gone."""
+        condition = conditions.find(workload, names.EVICTED)
+        if condition is None or not await self._stopping(job, workload, condition["message"]):
+            return
+        if not conditions.reserved(workload) or self.kind.is_active(job):
+            return
+        await release_quota(self._ctx, self.hub, workload, single_pod=self.resource.kind == "Pod")
+
+    async def _suspended(self, job: Tree, workload: Tree) -> None:
+        if conditions.admitted(workload):
+            await self._start(job, workload)
+            return
+        if conditions.reserved(workload):
+            waiting = [check for check in workload["status"].get("admissionChecks") or () if check["state"] == reservation.PENDING and check.get("message")]
+            for check in waiting:
+                self._event(job, "Normal", names.UPDATED_ADMISSION_CHECK, f"{check['name']}: {check['message']}")
+            return
+        name = queue_name(job)
+        if name and workload["spec"].get("queueName") != name:
+            await self._ctx.client.update(WORKLOADS, {**workload, "spec": {**workload["spec"], "queueName": name}})
+
+    async def _start(self, job: Tree, workload: Tree) -> None:
+        try:
+            started = self.kind.start(job, start_infos(workload, self.hub.cache.flavors))
+        except Permanent as problem:
+            await self._mark_finished(workload, "FailedToStart", str(problem))
+            return
+        if await self._update(started):
+            queue = workload["status"]["admission"]["clusterQueue"]
+            self._event(job, "Normal", names.STARTED, f"Admitted by clusterQueue {queue}")
+
+    async def _stopping(self, job: Tree, workload: Tree | None, message: str) -> bool:
+        """Take the next step of a stop. Tell whether the job is stopped already."""
+        infos = restore_infos(workload) if workload is not None else None
+        running = not job["spec"].get("suspend")
+        step = self.kind.stop(job, infos)
+        if step is None:
+            return True
+        written, subresource = step
+        if await self._update(written, subresource) and running and message:
+            self._event(job, "Normal", names.STOPPED, message)
+        return False
+
+    # ------------------------------------------------------------------ writing
+
+    async def _update(self, obj: Tree, subresource: str = "") -> bool:
+        try:
+            if subresource:
+                await self._ctx.client.update_status(self.resource, obj)
+            else:
+                await self._ctx.client.update(self.resource, obj)
+        except NotFound:
+            return False
+        return True
+
+    def _event(self, job: Tree, type_: str, reason: str, message: str) -> None:
+        self._ctx.recorder.event({**job, "kind": self.resource.kind, "apiVersion": self.resource.api_version}, type_, reason, message)
+
+    async def _drop_finalizer(self, workload: Tree) -> bool:
+        smaller = without_finalizer(workload, names.RESOURCE_IN_USE)
+        if smaller is None:
+            return False
+        try:
+            await self._ctx.client.update(WORKLOADS, smaller)
+        except NotFound:
+            return False
+        return True
+
+    async def _delete(self, workload: Tree) -> None:
+        """Delete a Workload at once, finalizer or not."""
+        await self._drop_finalizer(workload)
+        namespace, name = split_key(key_of(workload))
+        try:
+            await self._ctx.client.delete(WORKLOADS, name, namespace=namespace, uid=workload["metadata"]["uid"])
+        except (NotFound, Conflict):
+            return
+
+    async def _abandon(self, workload: Tree | None) -> None:
+        """Finish or release the Workload of a job that is gone."""
+        if workload is None:
+            return
+        owner = controller_of(workload)
+        if owner is None or owner["kind"] != self.resource.kind:
+            return
+        job = self._jobs.get(owner["name"], workload["metadata"]["namespace"])
+        if job is not None and job["metadata"]["uid"] == owner["uid"]:
+            return
+        try:
+            if "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload) and self.config.on("FinishOrphanedWorkloads"):
+                await self._mark_finished(workload, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
+            else:
+                await self._drop_finalizer(workload)
+        except ApiStatus:
+            self.queue.add_rate_limited(f"gone:{key_of(workload)}")
+            raise
+
+    async def started(self) -> None:
+        """Look for Workloads of jobs that vanished while nobody watched."""
+        for workload in self._workloads.list():
+            owner = controller_of(workload)
+            if owner is not None and owner["kind"] == self.resource.kind:
+                job = self._jobs.get(owner["name"], workload["metadata"]["namespace"])
+                if job is None or job["metadata"]["uid"] != owner["uid"]:
+                    self.queue.add(f"gone:{key_of(workload)}")
+
+
+class Stop:
+    """Returned by steps after which a pass ends."""
+
+
+def pods_ready_condition(workload: Tree, *, ready: bool) -> tuple[bool, str, str]:
+    """Return (status, reason, message) of PodsReady."""
+    if not conditions.admitted(workload):
+        return False, names.WAIT_FOR_START, "Not all pods are ready or succeeded"
+    old = conditions.find(workload, names.PODS_READY)
+    if ready:
+        again = old is not None and old["reason"] in (names.WAIT_FOR_RECOVERY, names.RECOVERED)
+        return True, names.RECOVERED if again else names.STARTED, "All pods reached readiness and the workload is running"
+    if old is None or old["reason"] == names.WAIT_FOR_START:
+        return False, names.WAIT_FOR_START, "Not all pods are ready or succeeded"
+    return False, names.WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery"
+
+
+async def release_quota(ctx: Context, hub: Hub, workload: Tree, *, single_pod: bool) -> Tree | None:
+    """Take the quota of an evicted Workload whose job has stopped, and say whether it is queued again."""
+    condition = conditions.find(workload, names.EVICTED)
+    if condition is None:
+        return None
+    reason, message = condition["reason"], condition["message"]
+
+    def change(draft: Draft) -> bool:
+        if not conditions.reserved(draft.obj) or not conditions.evicted(draft.obj):
+            return False
+        draft.mark(names.REQUEUED, reason in REQUEUED_REASONS and not single_pod, reason, message)
+        inactive = not conditions.active(draft.obj) and hub.config.reasons
+        reservation.refuse(draft, names.DEACTIVATED if inactive else reservation.pending_reason(hub.config), message)
+        reservation.sync_admitted(draft, hub.config, (), ctx.env.now())
+        return True
+
+    return await write_status(ctx, workload, change)
+
+
+def prebuilt_name(job: Tree) -> str:
+    """Return the name of the Workload that somebody else made for a job, or ""."""
+    meta = job["metadata"]
+    found: str = (meta.get("annotations") or {}).get(names.PREBUILT_WORKLOAD) or (meta.get("labels") or {}).get(names.PREBUILT_WORKLOAD, "")
+    return found
+
+
+def max_execution_time(job: Tree) -> int | None:
+    """Return the seconds that a job may be admitted, or None."""
+    text = (job["metadata"].get("labels") or {}).get(names.MAX_EXEC_TIME_SECONDS, "")
+    return int(text) if text.isdigit() and int(text) > 0 else None
+
+
+def same_but_defaults(job_sets: Sequence[Tree], workload: Tree) -> bool:
+    """Tell whether a Workload made beforehand fits a job whose template the API server has filled with defaults."""
+    return same(job_sets, workload["spec"]["podSets"], tolerations=False)
+
+
+def _sanitised(pod_set: Tree) -> Tree:
+    """Return a pod set in which each environment variable is named once: the last value, at the first place."""
+    spec = pod_set["template"]["spec"]
+    new = spec
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field)
+        if containers and any(_doubled(each) for each in containers):
+            new = {**new, field: [_once(each) for each in containers]}
+    return pod_set if new is spec else {**pod_set, "template": {**pod_set["template"], "spec": new}}
+
+
+def _doubled(container: Tree) -> bool:
+    env = container.get("env") or ()
+    return len({each["name"] for each in env}) < len(env)
+
+
+def _once(container: Tree) -> Tree:
+    if not _doubled(container):
+        return container
+    values: dict[str, Tree] = {}
+    for each in container["env"]:
+        values[each["name"]] = each
+    return {**container, "env": list(values.values())}

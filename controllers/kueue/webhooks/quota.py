@@ -1,0 +1,173 @@
+"""ClusterQueues, Cohorts and ResourceFlavors. Mirrors ``pkg/webhooks``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubemini.api.trees import Tree
+from kubemini.api.wellknown import kueue as names
+from kubemini.controllers.kueue.finalizers import with_finalizer
+from kubemini.machinery import names as rules
+from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported
+from kubemini.machinery.labels import validate_label_selector, validate_labels
+from kubemini.machinery.quantity import compare, nano
+from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
+
+NEGATIVE = "must be greater than or equal to 0"
+MOST_FLAVORS = MOST_RESOURCES = 256
+MOST_PAIRS = 512
+
+
+def _refuse(errors: list[FieldError]) -> None:
+    if errors:
+        raise Denied.fields(errors)
+
+
+def _keep(request: WebhookRequest) -> Tree | None:
+    """Add the finalizer that keeps an object while it is used."""
+    obj = request.obj
+    if obj is None:
+        return None
+    kept = with_finalizer(obj, names.RESOURCE_IN_USE)
+    return None if kept is obj else kept
+
+
+# ---------------------------------------------------------------------------------------------- groups
+
+
+def resource_groups(groups: list[Tree], path: str, *, owner: str, lending_within: bool) -> Iterator[FieldError]:
+    """Yield what is wrong with resource groups. `owner` is the cohort or parent ("" = none), `lending_within` whether lending may not exceed nominal."""
+    seen_resources: set[str] = set()
+    seen_flavors: set[str] = set()
+    for number, group in enumerate(groups):
+        here = f"{path}[{number}]"
+        for position, resource in enumerate(group.get("coveredResources") or ()):
+            at = f"{here}.coveredResources[{position}]"
+            yield from rules.errors(at, resource, rules.qualified_name(resource))
+            if resource in seen_resources:
+                yield duplicate(at, resource)
+            seen_resources.add(resource)
+        for position, flavor in enumerate(group.get("flavors") or ()):
+            at = f"{here}.flavors[{position}]"
+            yield from _flavor_quotas(flavor, group.get("coveredResources") or [], at, owner, lending_within)
+            if flavor["name"] in seen_flavors:
+                yield duplicate(f"{at}.name", flavor["name"])
+            seen_flavors.add(flavor["name"])
+        pairs = len(group.get("coveredResources") or ()) * len(group.get("flavors") or ())
+        if pairs > MOST_PAIRS:
+            yield invalid(here, pairs, f"the number of flavors multiplied by the number of coveredResources must be at most {MOST_PAIRS}")
+    if len(seen_flavors) > MOST_FLAVORS:
+        yield invalid(path, len(seen_flavors), f"must have at most {MOST_FLAVORS} flavors in total")
+    if len(seen_resources) > MOST_RESOURCES:
+        yield invalid(path, len(seen_resources), f"must have at most {MOST_RESOURCES} covered resources in total")
+
+
+def _flavor_quotas(flavor: Tree, covered: list[str], path: str, owner: str, lending_within: bool) -> Iterator[FieldError]:
+    empty = "must be nil when cohort is empty" if lending_within else "must be nil when parent is empty"
+    for position, quota in enumerate(flavor.get("resources") or ()):
+        at = f"{path}.resources[{position}]"
+        if position < len(covered) and quota["name"] != covered[position]:
+            yield invalid(f"{at}.name", quota["name"], "must match the name in coveredResources")
+        if nano(quota["nominalQuota"]) < 0:
+            yield invalid(f"{at}.nominalQuota", str(quota["nominalQuota"]), NEGATIVE)
+        for key in ("borrowingLimit", "lendingLimit"):
+            value = quota.get(key)
+            if value is None:
+                continue
+            if nano(value) < 0:
+                yield invalid(f"{at}.{key}", str(value), NEGATIVE)
+            if not owner:
+                yield invalid(f"{at}.{key}", str(value), empty)
+        lending = quota.get("lendingLimit")
+        if lending_within and lending is not None and compare(lending, quota["nominalQuota"]) > 0:
+            yield invalid(f"{at}.lendingLimit", str(lending), "must be less than or equal to the nominalQuota")
+
+
+def _fair_sharing(spec: Tree, path: str = "spec.fairSharing") -> Iterator[FieldError]:
+    weight = (spec.get("fairSharing") or {}).get("weight")
+    if weight is None:
+        return
+    if nano(weight) < 0:
+        yield invalid(path, str(weight), NEGATIVE)
+    elif 0 < nano(weight) <= 1:
+        yield invalid(path, str(weight), "When not 0, weight must be > 10e-9")
+
+
+# ---------------------------------------------------------------------------------------------- kinds
+
+
+def cluster_queue_errors(new: Tree, old: Tree | None) -> list[FieldError]:
+    """Return what is wrong with a ClusterQueue."""
+    spec = new["spec"]
+    found = list(resource_groups(spec.get("resourceGroups") or [], "spec.resourceGroups", owner=spec.get("cohortName", ""), lending_within=True))
+    found += validate_label_selector(spec.get("namespaceSelector"), "spec.namespaceSelector")
+    found += _checks(spec, (old or {}).get("spec"))
+    found += _fair_sharing(spec)
+    if old is not None and old["spec"].get("concurrentAdmissionPolicy") != spec.get("concurrentAdmissionPolicy"):
+        found.append(invalid("spec.concurrentAdmissionPolicy", spec.get("concurrentAdmissionPolicy"), "field is immutable"))
+    return found
+
+
+def _flavor_names(spec: Tree) -> list[str]:
+    return [flavor["name"] for group in spec.get("resourceGroups") or () for flavor in group.get("flavors") or ()]
+
+
+def _checks(spec: Tree, old: Tree | None) -> Iterator[FieldError]:
+    known = _flavor_names(spec)
+    unchanged: list[Any] = []
+    if old is not None and sorted(_flavor_names(old)) == sorted(known):
+        unchanged = (old.get("admissionChecksStrategy") or {}).get("admissionChecks") or []
+    for position, check in enumerate((spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or ()):
+        if check in unchanged:
+            continue
+        for number, flavor in enumerate(check.get("onFlavors") or ()):
+            if flavor not in known:
+                yield not_supported(f"spec.admissionChecksStrategy.admissionChecks[{position}].onFlavors[{number}]", flavor, known)
+
+
+def cohort_errors(new: Tree) -> list[FieldError]:
+    """Return what is wrong with a Cohort."""
+    spec = new["spec"]
+    found = list(resource_groups(spec.get("resourceGroups") or [], "spec.resourceGroups", owner=spec.get("parentName", ""), lending_within=False))
+    return [*found, *_fair_sharing(spec)]
+
+
+def flavor_errors(new: Tree) -> list[FieldError]:
+    """Return what is wrong with a ResourceFlavor."""
+    spec = new["spec"]
+    found = validate_labels(spec.get("nodeLabels"), "spec.nodeLabels")
+    seen: set[tuple[str, str]] = set()
+    for position, taint in enumerate(spec.get("nodeTaints") or ()):
+        at = f"spec.nodeTaints[{position}]"
+        found += rules.errors(f"{at}.key", taint.get("key", ""), rules.qualified_name(taint.get("key", "")))
+        if taint.get("value"):
+            found += rules.errors(f"{at}.value", taint["value"], rules.label_value(taint["value"]))
+        pair = (taint.get("key", ""), taint.get("effect", ""))
+        if pair in seen:
+            body = duplicate(at, taint)
+            found.append(FieldError(body.reason, body.field, f"{body.body}: taints must be unique by key and effect pair"))
+        seen.add(pair)
+    return found
+
+
+def _validated(check: Any) -> Any:
+    def validate(request: WebhookRequest) -> None:
+        if request.obj is not None and "deletionTimestamp" not in request.obj["metadata"]:
+            _refuse(check(request.obj, request.old))
+
+    return validate
+
+
+def webhooks() -> list[Webhook]:
+    """Return the webhooks of these kinds."""
+    return [
+        Webhook("mclusterqueue.kb.io", ("clusterqueues.kueue.x-k8s.io",), ("CREATE",), mutate=_keep),
+        Webhook("vclusterqueue.kb.io", ("clusterqueues.kueue.x-k8s.io",), validate=_validated(cluster_queue_errors)),
+        Webhook("vcohort.kb.io", ("cohorts.kueue.x-k8s.io",), validate=_validated(lambda new, old: cohort_errors(new))),
+        Webhook("mresourceflavor.kb.io", ("resourceflavors.kueue.x-k8s.io",), ("CREATE",), mutate=_keep),
+        Webhook("vresourceflavor.kb.io", ("resourceflavors.kueue.x-k8s.io",), validate=_validated(lambda new, old: flavor_errors(new))),
+    ]
+
+
+__all__ = ["cluster_queue_errors", "cohort_errors", "flavor_errors", "forbidden", "resource_groups", "webhooks"]
