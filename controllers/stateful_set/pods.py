@@ -1,0 +1,176 @@
+"""A StatefulSet's pods: what they are called, how they are made, and what they say about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubemini.api.trees import Tree
+from kubemini.controllers.stateful_set.view import SetView
+from kubemini.machinery.names import dns1123_subdomain
+from kubemini.runtime.env import from_stamp
+from kubemini.runtime.keys import owner_reference
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+REVISION = "controller-revision-hash"
+MAX_ORDINAL = 2147483647
+UNNAMED = -1
+"""Ordinal of a pod whose name holds none."""
+
+# ----------------------------------------------------------------------------------------------- names
+
+
+def parse(name: str) -> tuple[str, int]:
+    """Return (set, ordinal) of a pod's name; the ordinal is -1 where it is none.
+
+    >>> parse("web-0"), parse("a-b-12"), parse("web-x"), parse("web")
+    (('web', 0), ('a-b', 12), ('', -1), ('', -1))
+    """
+    parent, dash, digits = name.rpartition("-")
+    if not dash or not (digits.isascii() and digits.isdigit()):
+        return "", UNNAMED
+    ordinal = int(digits)
+    return (parent, ordinal) if ordinal <= MAX_ORDINAL else (parent, UNNAMED)
+
+
+def ordinal_of(pod: Tree) -> int:
+    """Return a pod's ordinal, -1 where its name holds none."""
+    return parse(pod["metadata"]["name"])[1]
+
+
+def pod_name(owner: SetView, ordinal: int) -> str:
+    """Return the name of a set's pod."""
+    return f"{owner.name}-{ordinal}"
+
+
+def is_named_for(owner: SetView, pod: Tree) -> bool:
+    """Tell whether a pod's name is one of the set's."""
+    return parse(pod["metadata"]["name"])[0] == owner.name
+
+
+def claim_name(template: Tree, owner: SetView, ordinal: int) -> str:
+    """Return the name of the claim that a pod gets from a claim template."""
+    return f"{template['metadata']['name']}-{owner.name}-{ordinal}"
+
+
+# ----------------------------------------------------------------------------------------------- making
+
+
+def make(owner: SetView, ordinal: int, template: Tree, revision: str) -> Tree:
+    """Return a new pod of a set. Everything but names, volumes and the two index labels is shared with the template."""
+    name = pod_name(owner, ordinal)
+    about = template.get("metadata") or {}
+    labels = {**(about.get("labels") or {}), POD_NAME: name, POD_INDEX: str(ordinal), REVISION: revision}
+    prefix = f"{owner.name}-"
+    meta: Tree = {
+        "name": name,
+        "generateName": prefix if dns1123_subdomain(prefix, prefix=True) is None else owner.name,
+        "namespace": owner.namespace,
+        "labels": labels,
+        "ownerReferences": [owner_reference(owner.tree)],
+    }
+    if about.get("annotations"):
+        meta["annotations"] = about["annotations"]
+    if about.get("finalizers"):
+        meta["finalizers"] = about["finalizers"]
+    spec: Tree = {**template["spec"], "hostname": name}
+    service = owner.spec.get("serviceName")
+    spec.pop("subdomain", None)
+    if service:
+        spec["subdomain"] = service
+    if owner.claims:
+        spec["volumes"] = volumes(owner, ordinal, spec.get("volumes") or ())
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def volumes(owner: SetView, ordinal: int, present: Sequence[Tree]) -> list[Tree]:
+    """Return a pod's volumes: one for each claim template first, then what was there under other names."""
+    made = {each["metadata"]["name"]: claim_name(each, owner, ordinal) for each in owner.claims}
+    claimed: list[Tree] = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in made.items()]
+    return claimed + [each for each in present if each["name"] not in made]
+
+
+# ----------------------------------------------------------------------------------------------- identity
+
+
+def identity_matches(owner: SetView, pod: Tree) -> bool:
+    """Tell whether a pod carries the labels of its name."""
+    meta = pod["metadata"]
+    parent, ordinal = parse(meta["name"])
+    labels = meta.get("labels") or {}
+    return ordinal >= 0 and parent == owner.name and labels.get(POD_NAME) == meta["name"] and labels.get(POD_INDEX) == str(ordinal)
+
+
+def storage_matches(owner: SetView, pod: Tree) -> bool:
+    """Tell whether a pod mounts the claims of its ordinal."""
+    if not owner.claims:
+        return True
+    ordinal = ordinal_of(pod)
+    by_name = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
+    for template in owner.claims:
+        claim = (by_name.get(template["metadata"]["name"]) or {}).get("persistentVolumeClaim")
+        if claim is None or claim["claimName"] != claim_name(template, owner, ordinal):
+            return False
+    return True
+
+
+def repaired(owner: SetView, pod: Tree) -> Tree:
+    """Return a pod with the labels of its name and the claims of its ordinal. Host name and subdomain are never repaired."""
+    meta = pod["metadata"]
+    ordinal = ordinal_of(pod)
+    if not identity_matches(owner, pod):
+        labels = {**(meta.get("labels") or {}), POD_NAME: meta["name"], POD_INDEX: str(ordinal)}
+        pod = {**pod, "metadata": {**meta, "labels": labels}}
+    if not storage_matches(owner, pod):
+        pod = {**pod, "spec": {**pod["spec"], "volumes": volumes(owner, ordinal, pod["spec"].get("volumes") or ())}}
+    return pod
+
+
+# ----------------------------------------------------------------------------------------------- reading
+
+
+def phase(pod: Tree) -> str:
+    """Return status.phase."""
+    found: str = (pod.get("status") or {}).get("phase", "")
+    return found
+
+
+def has_ended(pod: Tree) -> bool:
+    """Tell whether a pod is Failed or Succeeded."""
+    return phase(pod) in ("Failed", "Succeeded")
+
+
+def is_terminating(pod: Tree) -> bool:
+    """Tell whether a pod is being deleted."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def revision_of(pod: Tree) -> str:
+    """Return the name of a pod's revision."""
+    found: str = (pod["metadata"].get("labels") or {}).get(REVISION, "")
+    return found
+
+
+def ready_since(pod: Tree) -> float | None:
+    """Return since when a running pod is Ready, in Unix seconds; None where it is not."""
+    status = pod.get("status") or {}
+    if status.get("phase") != "Running":
+        return None
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "Ready":
+            if condition["status"] != "True":
+                return None
+            since = condition.get("lastTransitionTime")
+            return from_stamp(since) if since else float("inf")
+    return None
+
+
+def is_available(pod: Tree, min_ready: int, now: float) -> bool:
+    """Tell whether a pod is running and has been Ready for `min_ready` seconds."""
+    since = ready_since(pod)
+    return since is not None and (min_ready == 0 or since + min_ready <= now)
+
+
+def is_unavailable(pod: Tree | None, min_ready: int, now: float) -> bool:
+    """Tell whether a pod is missing, not available, or being deleted."""
+    return pod is None or is_terminating(pod) or not is_available(pod, min_ready, now)
