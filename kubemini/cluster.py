@@ -21,9 +21,9 @@ from kubemini.api.resources import NODES, Resource
 from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.inprocess import InProcessClient
-from kubemini.manifests import Manifest, load
 from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
+from kubemini.manifests import Manifest, load
 from kubemini.runtime.client import Client
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.env import Env
@@ -72,13 +72,13 @@ class Cluster:
             env = Env(seed=int.from_bytes(os.urandom(8), "big") if seed is None else seed)
         self.env = env
         self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
-        self.settings = Settings(
-            gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings
-        )
+        self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings)
         self.store = Store(debug=debug)
         self.components = _chosen(controllers)
         self.separate = separate
-        self.server: ApiServer = api_server(self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server), env, builtin_schemas(kubernetes_version))
+        self.server: ApiServer = api_server(
+            self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server), env, builtin_schemas(kubernetes_version)
+        )
         for component in self.components:
             for webhook in component.webhooks(self.settings):
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))
@@ -100,7 +100,11 @@ class Cluster:
             from kubemini.fleets import load_fleet
 
             nodes = load_fleet(self._fleet)
-            if any("/" in taint["key"] and taint["key"] in (node["status"].get("allocatable") or {}) for node in nodes for taint in node["spec"].get("taints") or ()):
+            if any(
+                "/" in taint["key"] and taint["key"] in (node["status"].get("allocatable") or {})
+                for node in nodes
+                for taint in node["spec"].get("taints") or ()
+            ):
                 self.server.chain.add(ExtendedResourceToleration())
             for node in nodes:
                 await self.client.create(NODES, node)
@@ -115,7 +119,9 @@ class Cluster:
         """Build (not start) a manager of some components."""
         controllers: list[Controller] = [controller for component in components for controller in component.create(self.settings)]
         client = self.controller_client(name)
-        return Manager(name, controllers, client=client, env=self.env, gates=self.gates, slice_seconds=0.0 if self.separate else SLICE, on_error=self._failed)
+        return Manager(
+            name, controllers, client=client, env=self.env, gates=self.gates, slice_seconds=0.0 if self.separate else SLICE, on_error=self._failed
+        )
 
     def _failed(self, controller: Controller, key: str, problem: Exception) -> None:
         self.failures.append((controller.name, key, problem))
@@ -175,16 +181,16 @@ class Cluster:
         refuses; what came before a refused object stays applied, as with kubectl.
         """
         applied = []
-        for obj in load(manifest):
-            served = self.server.registry.by_kind(obj["apiVersion"], obj["kind"])
+        for document in load(manifest):
+            served = self.server.registry.by_kind(document["apiVersion"], document["kind"])
             if served is None:
-                raise ConfigError(f'no matches for kind "{obj["kind"]}" in version "{obj["apiVersion"]}"; apply its CustomResourceDefinition first')
+                raise ConfigError(f'no matches for kind "{document["kind"]}" in version "{document["apiVersion"]}"; apply its CustomResourceDefinition first')
             kind = served.kind
             resource = Resource(kind.group, served.version.name, kind.plural, kind.kind, kind.namespaced)
-            meta = dict(obj.get("metadata") or {})
+            meta = dict(document.get("metadata") or {})
             if kind.namespaced:
                 meta.setdefault("namespace", namespace)
-            obj = {**obj, "metadata": meta}
+            obj = {**document, "metadata": meta}
             if meta.get("name"):
                 applied.append(await self.client.apply(resource, obj, manager="kubemini"))
             else:
@@ -246,7 +252,9 @@ def _chosen(controllers: str | Iterable[str]) -> list[Component]:
     known = {component.name for component in COMPONENTS}
     unknown = [name for name in names if name != "*" and name.removeprefix("-") not in known]
     if unknown:
-        raise ConfigError(f"controllers: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(known))}, '*' for all, and '-NAME' to leave one out")
+        raise ConfigError(
+            f"controllers: unknown {', '.join(map(repr, unknown))}; known are {', '.join(sorted(known))}, '*' for all, and '-NAME' to leave one out"
+        )
     dropped = {name[1:] for name in names if name.startswith("-")}
     everything = "*" in names or all(name.startswith("-") for name in names)
     return [component for component in COMPONENTS if component.name not in dropped and (everything or component.name in names)]

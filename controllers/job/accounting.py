@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kubemini.api.resources import PODS
 from kubemini.api.trees import Tree
+from kubemini.controllers.job import indexes
 from kubemini.controllers.job.counting import Counts
 from kubemini.controllers.job.managing import last_failures
 from kubemini.controllers.job.pods import FINALIZER, index_of, tracked
@@ -19,6 +20,7 @@ from kubemini.controllers.job.verdict import Verdict
 from kubemini.controllers.job.view import JobView
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context
+from kubemini.runtime.informer import Informer
 
 PER_PASS = 500
 """How many pods one pass accounts for."""
@@ -35,11 +37,12 @@ class Ended:
     release: list[Tree] = field(default_factory=list)
 
 
-def collect(job: JobView, counts: Counts, verdict: Verdict | None, removed: Sequence[Tree], ignored: Collection[str], failed_indexes: list[int] | None) -> Ended:
+def collect(
+    job: JobView, counts: Counts, verdict: Verdict | None, removed: Sequence[Tree], ignored: Collection[str], failed_indexes: list[int] | None
+) -> Ended:
     """Return what a pass accounts for. `removed` are the active pods that the verdict's deletion took."""
     found = Ended()
     known = job.uncounted_uids
-    succeeded, _ = job.uncounted
     ending = verdict is not None or job.deleting
     for pod in counts.succeeded:
         if not job.indexed:
@@ -83,8 +86,9 @@ def _kept_for_replacement(job: JobView, counts: Counts, failed_indexes: list[int
 class Accounting:
     """Runs the writes."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, pods: Informer) -> None:
         self._ctx = ctx
+        self._pods = pods
 
     def prepare(self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, stamp: str) -> Verdict | None:
         """Put the uids and the interim condition into the draft; return the verdict once the terminal condition may follow, else None."""
@@ -113,7 +117,6 @@ class Accounting:
         if (ended.release or pending) and first != job.status:
             base = await write(first, base)
         failures = await self._release(ended.release, removing)
-        gone = released - failures
         waiting = {uid for uid in pending if self._still_tracked(job, uid, removing)} | failures
         counted_succeeded = [uid for uid in draft.uncounted_succeeded if uid not in waiting]
         counted_failed = [uid for uid in draft.uncounted_failed if uid not in waiting]
@@ -130,15 +133,10 @@ class Accounting:
             await write(last, base)
         if failures:
             raise Conflict("some finalizers could not be removed")
-        del gone
 
     def _still_tracked(self, job: JobView, uid: str, removing: dict[str, None]) -> bool:
         """Tell whether an uncounted pod of an earlier pass still carries its finalizer as far as the cache shows."""
-        from kubemini.runtime.keys import controller_uid
-
-        informer = self._ctx.informer(PODS)
-        informer.add_index("controller", controller_uid)
-        for pod in informer.by_index("controller", job.uid):
+        for pod in self._pods.by_index("controller", job.uid):
             if pod["metadata"]["uid"] == uid:
                 return tracked(pod) and uid not in removing
         return False
@@ -172,6 +170,4 @@ class Accounting:
 
 
 def _how_many(text: str) -> int:
-    from kubemini.controllers.job import indexes
-
     return len(indexes.parse(text))

@@ -65,7 +65,7 @@ class JobController(Controller):
         self._expectations: Expectations[str] = Expectations(ctx.env)
         self._memory: dict[str, _Memory] = {}
         self._claims = Claims(ctx, self._pods)
-        self._accounting = Accounting(ctx)
+        self._accounting = Accounting(ctx, self._pods)
         # Creation errors (quota, admission) are tried again after 1 s doubling to 60 s
         self._refused = Backoff(1.0, 60.0)
         self._jobs.on_change(self._on_job)
@@ -78,9 +78,7 @@ class JobController(Controller):
             if old is not None:
                 self.queue.add(key_of(old))
             return
-        if old is None or old["metadata"]["uid"] != new["metadata"]["uid"] or old["spec"].get("suspend") != new["spec"].get("suspend"):
-            self.queue.add(key_of(new))
-        elif old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
+        if old is None or old["metadata"]["uid"] != new["metadata"]["uid"] or old["spec"].get("suspend") != new["spec"].get("suspend") or old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
             self.queue.add(key_of(new))
         else:
             key = key_of(new)
@@ -113,12 +111,12 @@ class JobController(Controller):
         uid, pod_uid = owner["uid"], pod["metadata"]["uid"]
         key = f"{pod['metadata']['namespace']}/{owner['name']}"
         created = old is None
-        if created:
+        if old is None:
             self._expectations.creation_observed(uid)
             if new is not None and phase(new) == "Pending" and not self._expectations.satisfied(uid):
                 # More of the same batch are on their way: the last one brings the Job back
                 return
-        elif new is not None and old is not None and not _matters(old, new):
+        elif new is not None and not _matters(old, new):
             return
         if new is None or ("deletionTimestamp" in new["metadata"] and (old is None or "deletionTimestamp" not in old["metadata"])):
             self._expectations.deletion_observed(uid, pod_uid)
@@ -189,7 +187,7 @@ class JobController(Controller):
         started = job.start_time if job.start_time is not None else (now if not job.suspended else None)
         verdict = judge(job, counts, failed=failed, completed=completed, failed_indexes=failed_indexes, now=now, started=started)
         again: float | None = None
-        done: Plan | None = None
+        removed: list[Tree] = []
         if verdict is not None:
             if not await self._delete(job, counts.active, release=False):
                 verdict = None
@@ -197,15 +195,12 @@ class JobController(Controller):
                 counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running") and pod["spec"].get("nodeName")]
                 removed, counts.active, counts.ready = counts.active, [], 0
         if verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
-            removed = []
             done = await self._manage(job, counts, memory, succeeded, completed, failed_indexes, ignored, record.remaining(now), now)
             again = done.again
             if not job.suspended and is_complete(job, counts, succeeded):
                 verdict = REACHED
             elif not (job.suspended and is_complete(job, counts, succeeded)):
                 self._keep_suspended(job, draft, stamp)
-        elif verdict is None:
-            removed = []
         draft.active, draft.ready, draft.terminating = len(counts.active), counts.ready, len(counts.terminating)
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
         if failed_indexes is not None:
@@ -328,7 +323,9 @@ class JobController(Controller):
             recorder.event(job.tree, "Normal", "Resumed", "Job resumed")
             draft.start_time = stamp
 
-    async def _account(self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, memory: _Memory, record: Record, stamp: str) -> None:
+    async def _account(
+        self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, memory: _Memory, record: Record, stamp: str
+    ) -> None:
         terminal = self._accounting.prepare(job, draft, ended, verdict, stamp)
 
         async def write(status: Tree, base: Tree) -> Tree:

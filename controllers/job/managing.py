@@ -39,7 +39,17 @@ def wanted(job: JobView, counts: Counts, succeeded: int) -> int:
     return max(min(job.parallelism, job.completions - succeeded), 0)
 
 
-def plan(job: JobView, counts: Counts, *, succeeded: int, completed: list[int], failed_indexes: list[int] | None, ignored: Collection[str], wait: float, now: float) -> Plan:
+def plan(
+    job: JobView,
+    counts: Counts,
+    *,
+    succeeded: int,
+    completed: list[int],
+    failed_indexes: list[int] | None,
+    ignored: Collection[str],
+    wait: float,
+    now: float,
+) -> Plan:
     """Plan one pass; `wait` is what is left of the global back-off, `ignored` the uids of failed pods that the failure policy ignores."""
     want = wanted(job, counts, succeeded)
     surplus = list(counts.unindexed)

@@ -36,7 +36,7 @@ class PodFactory:
         meta, spec = job["metadata"], job["spec"]
         template = spec["template"]
         about = template.get("metadata") or {}
-        finalizers = list(about.get("finalizers") or ())
+        finalizers: list[str] = list(about.get("finalizers") or ())
         if FINALIZER not in finalizers:
             finalizers.append(FINALIZER)
         indexed = spec.get("completionMode") == "Indexed"
@@ -67,7 +67,13 @@ class PodFactory:
             spec = {**spec, "hostname": f"{self.job_name}-{number}"}
             tail = f"-{number}-"
             prefix = self.job_name[: NAME_LIMIT - SUFFIX - len(tail)] + tail
-        meta: Tree = {"generateName": prefix, "namespace": self.namespace, "labels": labels, "finalizers": self.finalizers, "ownerReferences": self.owners}
+        meta: Tree = {
+            "generateName": prefix,
+            "namespace": self.namespace,
+            "labels": labels,
+            "finalizers": self.finalizers,
+            "ownerReferences": self.owners,
+        }
         if annotations:
             meta["annotations"] = annotations
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

@@ -31,7 +31,9 @@ def _failed(reason: str, message: str) -> Verdict:
     return Verdict("FailureTarget", reason, message)
 
 
-def judge(job: JobView, counts: Counts, *, failed: int, completed: list[int], failed_indexes: list[int] | None, now: float, started: float | None) -> Verdict | None:
+def judge(
+    job: JobView, counts: Counts, *, failed: int, completed: list[int], failed_indexes: list[int] | None, now: float, started: float | None
+) -> Verdict | None:
     """Return the verdict of the first check that holds, or None. `failed` counts old, uncounted and newly failed pods that are not ignored."""
     for type_ in ("SuccessCriteriaMet", "FailureTarget"):
         standing = job.true(type_)

@@ -13,5 +13,5 @@ def main() -> None:
     try:
         app()
     except ConfigError as problem:
-        print(f"kubemini: error: {problem}", file=sys.stderr)  # noqa: T201
+        print(f"kubemini: error: {problem}", file=sys.stderr)
         sys.exit(2)

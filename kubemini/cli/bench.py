@@ -26,10 +26,10 @@ def run(*, only: str, save: Path | None, compare: Path | None, scale: float) -> 
     before = _saved(compare) if compare is not None else {}
     results: dict[str, list[Figure]] = {}
     for each in chosen:
-        print(f"{each.name}: {each.about}", flush=True)  # noqa: T201
+        print(f"{each.name}: {each.about}", flush=True)
         results[each.name] = each.run(scale)
         for figure in results[each.name]:
-            print(_row(figure, before.get(f"{each.name}/{figure.name}")), flush=True)  # noqa: T201
+            print(_row(figure, before.get(f"{each.name}/{figure.name}")), flush=True)
     if save is not None:
         body = {
             "python": sys.version.split()[0],

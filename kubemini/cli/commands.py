@@ -24,7 +24,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.", min=0, max=65535)] = 6443,
     fleet: Annotated[str, typer.Option(help="Nodes to start with: a preset, a YAML file, or none.")] = "none",
     kubeconfig: Annotated[Path | None, typer.Option(help="Where to write the kubeconfig (mode 0600). Default: ./kubemini.kubeconfig.")] = None,
-    pods: Annotated[str, typer.Option(help="What pods do unless annotated: forever, or programs (run and exit as their container commands suggest).")] = "forever",
+    pods: Annotated[
+        str, typer.Option(help="What pods do unless annotated: forever, or programs (run and exit as their container commands suggest).")
+    ] = "forever",
     seed: Annotated[int | None, typer.Option(help="Seed of names, ids and chance; drawn when not given.")] = None,
     controllers: Annotated[str, typer.Option(help="Controllers to run: names separated by commas, '*' for all, '-NAME' to leave one out.")] = "*",
     kubernetes_version: Annotated[str, typer.Option(help="Kubernetes version to emulate.")] = "1.36",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from kubemini.demo.story import FLEET, play
 from kubemini.demo.timeline import Line, PodTrack, Timeline
 from kubemini.sim.cluster import simulate
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 BAR = 48
 """Characters of the longest bar."""
@@ -30,10 +34,10 @@ def run(*, plain: bool, speed: float, seed: int) -> None:
     took = time.perf_counter() - began
     if plain or not sys.stdout.isatty():
         for line in timeline.lines:
-            print(plain_line(line))  # noqa: T201
-        print()  # noqa: T201
+            print(plain_line(line))
+        print()
         for row in summary(timeline, took):
-            print(row)  # noqa: T201
+            print(row)
         return
     _live(timeline, speed)
     _finale(timeline, took)
@@ -92,7 +96,7 @@ def _live(timeline: Timeline, speed: float) -> None:
             time.sleep(1 / 15)
 
 
-def _bar(track: PodTrack, now: float, duration: float) -> object:
+def _bar(track: PodTrack, now: float, duration: float) -> Text:
     from rich.text import Text
 
     bar = Text()

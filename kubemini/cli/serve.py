@@ -88,7 +88,7 @@ async def _serve(options: ServeOptions) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    print(text, flush=True)
 
 
 def _gates(text: str) -> Any:

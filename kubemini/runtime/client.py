@@ -57,7 +57,9 @@ class Client(Protocol):
         """Delete an object; `uid` and `resource_version` are preconditions. Raise `NotFound`, `Conflict`."""
         ...
 
-    async def delete_collection(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", propagation: str = "") -> None:
+    async def delete_collection(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", propagation: str = ""
+    ) -> None:
         """Delete all objects that match."""
         ...
 

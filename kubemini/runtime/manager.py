@@ -87,7 +87,7 @@ class Manager:
             except ApiStatus as refused:
                 _log.debug("%s %s: %s", controller.name, key, refused)
                 queue.add_rate_limited(key)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001  one broken reconcile must not end the loop; it is reported
                 _log.exception("%s %s failed", controller.name, key)
                 if self._on_error is not None:
                     self._on_error(controller, key, problem)

@@ -63,7 +63,13 @@ class Recorder:
     def event(self, obj: Tree, type_: str, reason: str, message: str) -> None:
         """Say something about an object; `type_` is Normal or Warning."""
         meta = obj["metadata"]
-        regarding = {"kind": obj["kind"], "name": meta["name"], "uid": meta["uid"], "apiVersion": obj["apiVersion"], "resourceVersion": meta["resourceVersion"]}
+        regarding = {
+            "kind": obj["kind"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "apiVersion": obj["apiVersion"],
+            "resourceVersion": meta["resourceVersion"],
+        }
         if "namespace" in meta:
             regarding["namespace"] = meta["namespace"]
         self.about(regarding, type_, reason, message)
@@ -111,7 +117,9 @@ class Recorder:
         if written is not None:
             written.count += 1
             try:
-                await self._client.patch(EVENTS, written.name, {"count": written.count, "lastTimestamp": now, "message": message}, namespace=written.namespace)
+                await self._client.patch(
+                    EVENTS, written.name, {"count": written.count, "lastTimestamp": now, "message": message}, namespace=written.namespace
+                )
             except NotFound:
                 del self._written[key]
             else:

@@ -22,6 +22,7 @@ class Reader(Protocol):
 
     def get(self, resource: str, namespace: str, name: str) -> Tree | None:
         """Return an object by storage name (``jobs.batch``), or None."""
+        ...
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""

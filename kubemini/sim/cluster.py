@@ -20,7 +20,7 @@ from kubemini.machinery.errors import NotFound
 from kubemini.runtime.client import Client
 from kubemini.runtime.env import Env
 from kubemini.server.options import Caller
-from kubemini.sim.faults import PERFECT, FaultyClient, Faults
+from kubemini.sim.faults import PERFECT, Faults, FaultyClient
 from kubemini.sim.loop import SimLoop, run
 from kubemini.sim.trace import Trace
 
@@ -89,7 +89,7 @@ class SimCluster(Cluster):
 def _sim_loop() -> SimLoop:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, SimLoop):
-        raise RuntimeError("a SimCluster lives on a virtual-time loop: use kubemini.sim.simulate, or Cluster for real time")
+        raise TypeError("a SimCluster lives on a virtual-time loop: use kubemini.sim.simulate, or Cluster for real time")
     return loop
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from kubemini.store.watch import Predicate, Watch
 
 FIRST_REVISION = 1000
 """The counter starts well above 1, so that revision 1 is always "too old", as on any real cluster."""
+Records = list[Record]
 HISTORY = 32_768
 """Changes kept per table for watches and paged lists."""
 
@@ -44,6 +46,8 @@ class Store:
         """The highest revision compacted by `compact`; new tables start with it."""
         self.observer: Callable[[str, Change], None] | None = None
         """Called with (table name, change) after every commit, before anyone else hears of it: invariants and traces."""
+        self.awaited: list[tuple[int, asyncio.Future[None]]] = []
+        """Who waits for which revision (`reached`)."""
 
     def table(self, name: str) -> Table:
         """Return a table by name, making it on first use."""
@@ -51,6 +55,26 @@ class Store:
         if table is None:
             table = self.tables[name] = Table(self, name)
         return table
+
+    async def reached(self, revision: int) -> None:
+        """Return once `revision` has happened (at once where it has)."""
+        if revision > self.revision:
+            future = asyncio.get_running_loop().create_future()
+            entry = (revision, future)
+            self.awaited.append(entry)
+            try:
+                await future
+            finally:
+                if entry in self.awaited:
+                    self.awaited.remove(entry)
+
+    def arrived(self) -> None:
+        """Wake those who waited for the current revision (called by tables at a commit)."""
+        waiting = [entry for entry in self.awaited if entry[0] > self.revision]
+        for revision, future in self.awaited:
+            if revision <= self.revision and not future.done():
+                future.set_result(None)
+        self.awaited = waiting
 
     def compact(self, revision: int) -> None:
         """Forget history up to and including `revision`: older watches and paged lists get `Compacted`. Raise `FutureRevision`."""
@@ -128,6 +152,8 @@ class Table:
             idle, self.idle = self.idle, []
             for watch in idle:
                 watch.wake()
+        if self.store.awaited:
+            self.store.arrived()
 
     # ------------------------------------------------------------------ reads
 
@@ -184,7 +210,7 @@ class Table:
             found.append(record)
         return Page(found, "", 0 if predicate is None else None)
 
-    def _past(self, revision: int, prefix: str, start: str) -> list[Record]:
+    def _past(self, revision: int, prefix: str, start: str) -> Records:
         """Return the state at a past revision by undoing the changes since, in key order."""
         if revision > self.store.revision:
             raise FutureRevision(revision, self.store.revision)
@@ -222,14 +248,14 @@ class Table:
         """Tell whether an index of that name is kept."""
         return name in self._indexes
 
-    def by_index(self, name: str, value: str) -> list[Record]:
+    def by_index(self, name: str, value: str) -> Records:
         """Return the records under an index value, in key order. Cost: the matches."""
         records = self.records
         return [records[key] for key in self._indexes[name].keys(value)]
 
     def check(self) -> None:
         """Verify order, indexes, history, and (debug) fingerprints."""
-        self.records._check()  # noqa: SLF001  sortedcontainers' own self-check
+        self.records._check()  # type: ignore[attr-defined]  # noqa: SLF001  sortedcontainers' own self-check
         self.log.check()
         for index in self._indexes.values():
             index.check(dict(self.records))
