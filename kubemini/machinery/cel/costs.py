@@ -248,7 +248,7 @@ class _Estimator:
         macro = node.macro
         if macro == "all":
             # not_strictly_false(accu) = 2; accu && body
-            return Estimate(2 + 1, 0).hull(Estimate(3, 3)).plus(Estimate(0, body.cost.high)), FREE, ONE, None
+            return Estimate(2 + 1, 3).plus(Estimate(0, body.cost.high)), FREE, ONE, None
         if macro == "exists":
             # not_strictly_false(!accu) = 3; accu || body
             return Estimate(3 + 1, 4).plus(Estimate(0, body.cost.high)), FREE, ONE, None

@@ -15,8 +15,9 @@ from kubemini.machinery.cel.declared import Declared, declared
 from kubemini.machinery.cel.values import NONE, some
 from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, invalid_omitted, required
 from kubemini.machinery.schema.fieldpaths import FieldPathError, field_path
+from kubemini.machinery.schema.keywords import Path, keyed
 from kubemini.machinery.schema.structure import NOTHING, Node
-from kubemini.machinery.schema.validating import Path, by_keys, keyed
+from kubemini.machinery.schema.validating import by_keys
 
 MAX_MESSAGE = 5 * 1024
 _SELF = ("self",)

@@ -14,9 +14,10 @@ from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
 from kubemini.machinery.schema.cleaning import Uncoercible, clean_root, unknown_fields
 from kubemini.machinery.schema.contract import Decoded, Undecodable
+from kubemini.machinery.schema.keywords import NO_PATH, ROOT
 from kubemini.machinery.schema.mismatch import Mismatch
 from kubemini.machinery.schema.structure import NOTHING, Structure
-from kubemini.machinery.schema.validating import NO_PATH, ROOT, Findings, validate
+from kubemini.machinery.schema.validating import Findings, validate
 
 Evaluate = Callable[..., None]
 

@@ -11,8 +11,9 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 from kubemini.machinery.schema.cleaning import Uncoercible, clean
+from kubemini.machinery.schema.keywords import NO_PATH, ROOT
 from kubemini.machinery.schema.structure import META_FIELDS, Node, Structure
-from kubemini.machinery.schema.validating import NO_PATH, ROOT, Findings, validate
+from kubemini.machinery.schema.validating import Findings, validate
 from kubemini.server.kinds.crd.schema_rules import Place, children, inner_place, keyword_errors, map_place, type_errors
 from kubemini.server.kinds.crd.structural_rules import has_structure, validate_structural
 
