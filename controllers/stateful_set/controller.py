@@ -14,13 +14,13 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.revisions.history import History, historic
 from kubemini.controllers.stateful_set import planning, pods
 from kubemini.controllers.stateful_set.claiming import Claims
-from kubemini.controllers.stateful_set.own_writes import LAPSE, OwnWrites
 from kubemini.controllers.stateful_set.planning import Slots, Step
 from kubemini.controllers.stateful_set.status import StatusDraft
 from kubemini.controllers.stateful_set.templates import Chosen, choose
 from kubemini.controllers.stateful_set.view import SetView, selector_of
 from kubemini.controllers.stateful_set.writes import Writes
 from kubemini.machinery.errors import ApiStatus
+from kubemini.runtime.consistency import LAPSE, OwnWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
