@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubemini.machinery.cel import costs
 from kubemini.machinery.cel.checking import Checked, check
 from kubemini.machinery.cel.compiling import QUICK_FAILURES, Function, compile_function
-from kubemini.machinery.cel.costs import Estimate
 from kubemini.machinery.cel.declared import Convert, Declared
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.parsing import parse
 from kubemini.machinery.cel.types import DYN, Type, optional_of
 from kubemini.machinery.cel.values import some
+
+if TYPE_CHECKING:
+    from kubemini.machinery.cel.costs import Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,10 @@ class Program:
 
     def cost(self) -> Estimate:
         """Return the range of what an evaluation may cost, in CEL's units."""
-        return costs.estimate(self.checked, self._environment.declared)
+        # Imported here: only whoever judges a definition wants to know.
+        from kubemini.machinery.cel.costs import estimate
+
+        return estimate(self.checked, self._environment.declared)
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
         """Return the value. Variables that the expression reads must be there. O(size of what it visits), nothing is copied."""
