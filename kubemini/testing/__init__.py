@@ -1,1 +1,1 @@
-"""The test kit: invariants of the controllers, checked on every commit of a store."""
+"""The test kit: invariants, a pytest plugin, hypothesis strategies. What kubemini's own tests use is what its users get."""
