@@ -27,7 +27,11 @@ def objects() -> list[tuple[Resource, Tree]]:
             },
         )
         for name, value, description in (
-            ("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+            (
+                "system-cluster-critical",
+                2000000000,
+                "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+            ),
             ("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
         )
     ]

@@ -60,12 +60,16 @@ class InProcessClient:
     async def update(self, resource: Resource, obj: Tree, *, subresource: str = "") -> Tree:
         """Replace an object."""
         meta = obj["metadata"]
-        return (await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource=subresource)).obj
+        return (
+            await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource=subresource)
+        ).obj
 
     async def update_status(self, resource: Resource, obj: Tree) -> Tree:
         """Replace an object's status."""
         meta = obj["metadata"]
-        return (await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource="status")).obj
+        return (
+            await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource="status")
+        ).obj
 
     async def patch(self, resource: Resource, name: str, patch: object, *, namespace: str = "", type: str = "merge", subresource: str = "") -> Tree:
         """Patch an object."""
@@ -96,7 +100,9 @@ class InProcessClient:
         options = replace(self._delete, propagation=propagation, grace=grace, uid=uid, resource_version=resource_version)
         await self.server.delete(self._resolve(resource), namespace, name, options)
 
-    async def delete_collection(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", propagation: str = "") -> None:
+    async def delete_collection(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", propagation: str = ""
+    ) -> None:
         """Delete all objects that match."""
         await self.server.delete_collection(
             self._resolve(resource),

@@ -14,7 +14,7 @@ from kubemini.controllers.garbage_collector.graph import Graph, Node
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.everything import Everything
-from kubemini.runtime.keys import key_of, split_key
+from kubemini.runtime.keys import key_of
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
@@ -57,11 +57,7 @@ class GarbageCollector(Controller):
     def _on_change(self, resource: Resource, old: Tree | None, new: Tree | None) -> None:
         if new is not None and old is not None:
             meta, before = new["metadata"], old["metadata"]
-            if (
-                meta.get("ownerReferences") is before.get("ownerReferences")
-                and "deletionTimestamp" not in meta
-                and meta["uid"] == before["uid"]
-            ):
+            if meta.get("ownerReferences") is before.get("ownerReferences") and "deletionTimestamp" not in meta and meta["uid"] == before["uid"]:
                 return
         obj = new if new is not None else old
         if obj is None:
@@ -147,7 +143,9 @@ class GarbageCollector(Controller):
     def _blocked(self, uid: str) -> bool:
         for node in self._graph.dependents(uid):
             obj = self._object(node)
-            if obj is not None and any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in obj["metadata"].get("ownerReferences") or ()):
+            if obj is not None and any(
+                reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in obj["metadata"].get("ownerReferences") or ()
+            ):
                 return True
         return False
 
@@ -190,7 +188,11 @@ class GarbageCollector(Controller):
                 found.solid.append(reference)
             elif owner is None:
                 found.dangling.append(reference)
-            elif "deletionTimestamp" in owner["metadata"] and FOREGROUND in (owner["metadata"].get("finalizers") or ()) and reference.get("blockOwnerDeletion"):
+            elif (
+                "deletionTimestamp" in owner["metadata"]
+                and FOREGROUND in (owner["metadata"].get("finalizers") or ())
+                and reference.get("blockOwnerDeletion")
+            ):
                 found.waiting.append(reference)
             else:
                 found.solid.append(reference)
@@ -213,7 +215,7 @@ class GarbageCollector(Controller):
                 return _UNKNOWN
         namespace = obj["metadata"].get("namespace", "")
         if owner_resource.namespaced and not namespace:
-            text = f"ownerRef [{reference['apiVersion']}/{reference['kind']}, namespace: , name: {reference['name']}, uid: {uid}] does not exist in namespace \"\""
+            text = f'ownerRef [{reference["apiVersion"]}/{reference["kind"]}, namespace: , name: {reference["name"]}, uid: {uid}] does not exist in namespace ""'
             self._ctx.recorder.event(obj, "Warning", "OwnerRefInvalidNamespace", text)
             return _UNKNOWN
         try:

@@ -46,6 +46,8 @@ class _Memory:
     """Pods whose finalizer was removed and whose cache entry does not show it yet."""
     written: int = 0
     """The resourceVersion of our last status write."""
+    skipped: bool = False
+    """A pass was called for while the cache did not show that write: it is taken when it does."""
     factory: tuple[Tree, PodFactory] | None = None
     finished: bool = False
 
@@ -83,7 +85,7 @@ class JobController(Controller):
         else:
             key = key_of(new)
             memory = self._memory.get(key)
-            if memory is None or int(new["metadata"]["resourceVersion"]) > memory.written:
+            if memory is None or memory.skipped or int(new["metadata"]["resourceVersion"]) > memory.written:
                 # Not an echo of what this controller wrote itself
                 self.queue.add_after(key, CREATED_SECONDS)
 
@@ -148,7 +150,8 @@ class JobController(Controller):
             if memory is not None:
                 self._expectations.forget(memory.uid)
             memory = self._memory[key] = _Memory(job.uid)
-        if int(job.meta["resourceVersion"]) < memory.written:
+        memory.skipped = int(job.meta["resourceVersion"]) < memory.written
+        if memory.skipped:
             return None
         if job.finished:
             self._expectations.forget(job.uid)

@@ -84,7 +84,9 @@ class NamespaceController(Controller):
         if content.remaining:
             # Ordered deletion: nothing else goes before the pods have gone
             return content
-        served = {resource.storage: resource for resource in reversed(self._ctx.client.resources()) if resource.namespaced and resource.plural != "bindings"}
+        served = {
+            resource.storage: resource for resource in reversed(self._ctx.client.resources()) if resource.namespaced and resource.plural != "bindings"
+        }
         for resource in served.values():
             if resource.storage != PODS.storage:
                 await self._empty_one(resource, namespace, content)
@@ -135,7 +137,9 @@ class NamespaceController(Controller):
                 "NamespaceFinalizersRemaining",
                 bool(finalizers),
                 "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
-                f"Some content in the namespace has finalizers remaining: {finalizers}" if finalizers else "All content-preserving finalizers finished",
+                f"Some content in the namespace has finalizers remaining: {finalizers}"
+                if finalizers
+                else "All content-preserving finalizers finished",
             ),
         )
         before = {condition["type"]: condition for condition in (namespace.get("status") or {}).get("conditions") or ()}

@@ -39,7 +39,12 @@ class _OnePerNamespace(Controller):
         found = self._objects.get(self.object_name, key)
         body = self.body()
         if found is None:
-            obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": {"name": self.object_name, "namespace": key}, **body}
+            obj = {
+                "apiVersion": self.resource.api_version,
+                "kind": self.resource.kind,
+                "metadata": {"name": self.object_name, "namespace": key},
+                **body,
+            }
             try:
                 await self._ctx.client.create(self.resource, obj)
             except (AlreadyExists, Forbidden, NotFound):

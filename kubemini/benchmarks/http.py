@@ -48,15 +48,26 @@ async def _load(port: int, scale: float) -> list[Figure]:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "registry.example.com/worker:1", "env": [{"name": "A", "value": "1"}]}]},
+        "spec": {
+            "schedulerName": "nobody",
+            "containers": [{"name": "c", "image": "registry.example.com/worker:1", "env": [{"name": "A", "value": "1"}]}],
+        },
     }
 
     def create(number: int) -> bytes:
         body = json.dumps({**pod, "metadata": {"name": f"p-{number}", "labels": {"app": "bench"}}}).encode()
-        return b"POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        return b"POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+            len(body),
+            body,
+        )
 
     created = await _rate(port, pods, create, b"201")
-    got = await _rate(port, max(int(20_000 * scale), 200), lambda number: b"GET /api/v1/namespaces/default/pods/p-%d HTTP/1.1\r\nHost: x\r\n\r\n" % (number % pods), b"200")
+    got = await _rate(
+        port,
+        max(int(20_000 * scale), 200),
+        lambda number: b"GET /api/v1/namespaces/default/pods/p-%d HTTP/1.1\r\nHost: x\r\n\r\n" % (number % pods),
+        b"200",
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
     listed = []
     for _ in range(5):
@@ -130,7 +141,10 @@ async def _watchers(port: int, watchers: int, writes: int) -> float:
     began = time.perf_counter()
     for number in range(writes):
         body = json.dumps({"metadata": {"name": f"w-{number}", "labels": {"bench": "1"}}, "data": {"k": "v"}}).encode()
-        writer.write(b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.write(
+            b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
         await _answer(reader)
     async with asyncio.timeout(120):
         await done.wait()

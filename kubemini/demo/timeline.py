@@ -94,7 +94,9 @@ class Timeline:
         for condition in (new.get("status") or {}).get("conditions") or ():
             if before.get(condition["type"]) != condition["status"]:
                 mark = "" if condition["status"] == "True" else f"={condition['status']}"
-                self.lines.append(Line(self.now, who, f"{condition['type']}{mark}: {condition.get('message') or condition.get('reason', '')}", "condition"))
+                self.lines.append(
+                    Line(self.now, who, f"{condition['type']}{mark}: {condition.get('message') or condition.get('reason', '')}", "condition")
+                )
         old_restarts = ((change.old.obj if change.old else {}).get("status") or {}).get("restarts", 0)
         restarts = (new.get("status") or {}).get("restarts", 0)
         if restarts != old_restarts:
@@ -134,5 +136,3 @@ def _state(pod: Tree) -> str:
         ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())
         return "ready" if ready else "running"
     return "starting" if pod["spec"].get("nodeName") else "pending"
-
-
