@@ -139,9 +139,8 @@ def _on_host(entries: list[Tree]) -> list[Tree]:
 
 def _container_host_ports(container: Tree) -> Tree:
     ports: list[Any] = container.get("ports") or []
-    if all(port.get("hostPort") for port in ports):
-        return container
-    return {**container, "ports": [port if port.get("hostPort") else {**port, "hostPort": port.get("containerPort", 0)} for port in ports]}
+    new = [{**port, "hostPort": port["containerPort"]} if port.get("containerPort") and not port.get("hostPort") else port for port in ports]
+    return container if all(one is other for one, other in zip(ports, new, strict=True)) else {**container, "ports": new}
 
 
 def _pod_requests(spec: Tree, resources: Tree) -> Tree:
