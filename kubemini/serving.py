@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
+from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
 from kubemini.server.http.app import Facade
 from kubemini.server.http.serving import Listener
+from kubemini.server.kinds.catalogue import token_review_kind
+from kubemini.server.kinds.groups.default_roles import default_cluster_role_bindings, default_cluster_roles
 
 
 class ServedCluster(Cluster):
@@ -19,9 +23,15 @@ class ServedCluster(Cluster):
         version = self.settings.kubernetes_version
         self.token = token
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
+        self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
         self.listener = Listener(self.facade, host=host, port=port, tls=tls)
         self._dns_port = dns
+
+    def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
+        """Return what exists from the start; where callers are told apart, also the default roles and who has them."""
+        roles = [(CLUSTER_ROLES, role) for role in default_cluster_roles()]
+        return [*super().bootstrap_objects(), *roles, *((CLUSTER_ROLE_BINDINGS, binding) for binding in default_cluster_role_bindings())]
 
     async def start(self) -> None:
         """Listen, then start the control plane; ``/readyz`` turns 200 when every cache is in sync."""

@@ -19,7 +19,7 @@ class Deleting(Writing):
     """The delete verbs."""
 
     async def delete(self, served: Served, namespace: str, name: str, options: DeleteOptions = DEFAULT_DELETE) -> Outcome:
-        """Delete an object, or begin to. The outcome holds the object where it stays or its kind returns it, a Status otherwise. Raise `NotFound`, `Conflict`, …"""
+        """Delete an object, or begin to. The outcome holds the object where it stays or its kind returns it, a Status otherwise. Raise `NotFound`, `Conflict`."""
         kind = served.kind
         if "delete" not in kind.verbs:
             raise MethodNotAllowed
@@ -34,7 +34,9 @@ class Deleting(Writing):
         meta = obj["metadata"]
         name, namespace = meta["name"], meta.get("namespace", "")
         _preconditions(kind, meta, options)
-        ctx = WriteContext(self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run)
+        ctx = WriteContext(
+            self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
+        )
         request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx)
         self.chain.validate(request)
         for each in self.chain.remote:

@@ -11,6 +11,8 @@ from kubemini.runtime.env import Env, from_stamp, to_stamp
 from kubemini.server.registry import Kind
 
 _SERVER_SET = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation", "uid", "creationTimestamp")
+_FIRST: Tree = {"apiVersion": None, "kind": None, "metadata": None}
+"""What stands first in every stored tree, in this order: lists cut apiVersion and kind off the encoded bytes."""
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> str:
@@ -26,7 +28,9 @@ def check_type(kind: Kind, version: str, obj: Tree) -> None:
         raise BadRequest(f"the API version in the data ({api_version}) does not match the expected API version ({expected})")
     found = obj.get("kind")
     if found and found != kind.kind:
-        raise BadRequest(f'{found} in version "{version}" cannot be handled as a {kind.kind}: converting ({found}) to ({kind.kind}): unknown conversion')
+        raise BadRequest(
+            f'{found} in version "{version}" cannot be handled as a {kind.kind}: converting ({found}) to ({kind.kind}): unknown conversion'
+        )
 
 
 def namespace_of_new(kind: Kind, meta: Tree, namespace: str) -> None:
@@ -51,7 +55,7 @@ def for_create(kind: Kind, obj: Tree, namespace: str, name: str, env: Env) -> Tr
     for key, value in meta.items():
         if key not in fresh and key not in _SERVER_SET and key != "namespace" and value is not None:
             fresh[key] = value
-    return {"apiVersion": None, "kind": None, "metadata": None, **obj, "kind": kind.kind, "metadata": fresh}
+    return {**_FIRST, **obj, "kind": kind.kind, "metadata": fresh}
 
 
 def generated_name(prefix: str, env: Env) -> str:
@@ -85,8 +89,7 @@ def for_update(kind: Kind, new: Tree, old: Tree, url_name: str, namespace: str) 
             kept[key] = value
     if kept.get("managedFields") is None and "managedFields" in before:
         kept["managedFields"] = before["managedFields"]
-    # apiVersion and kind stand first in every stored tree: lists cut them off the encoded bytes
-    return {"apiVersion": None, "kind": None, **new, "apiVersion": old["apiVersion"], "kind": kind.kind, "metadata": kept}
+    return {**_FIRST, **new, "apiVersion": old["apiVersion"], "kind": kind.kind, "metadata": kept}
 
 
 def check_revision(kind: Kind, meta: Tree, old_revision: int, name: str, *, unconditional: bool) -> None:

@@ -17,6 +17,7 @@ class Caller:
     groups: tuple[str, ...] = ("system:masters", "system:authenticated")
     agent: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    uid: str = ""
 
     @property
     def manager(self) -> str:

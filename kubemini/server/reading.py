@@ -9,7 +9,7 @@ import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import errors
-from kubemini.machinery.errors import BadRequest, Expired, Invalid, NotFound, Timeout, forbidden, not_supported
+from kubemini.machinery.errors import BadRequest, Expired, Invalid, NotFound, Timeout, forbidden, not_supported, shown
 from kubemini.machinery.fields import FieldSelector, parse_fields
 from kubemini.machinery.labels import Selector, parse_selector
 from kubemini.runtime.env import Env
@@ -237,11 +237,11 @@ def _token(revision: int, start: str) -> str:
 def _read_token(token: str) -> tuple[str, int | None]:
     try:
         body = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        start, revision = str(body["start"]), int(body["rv"])
-        if body["v"] != "meta.k8s.io/v1":
-            raise ValueError(body["v"])
+        version, start, revision = body["v"], str(body["start"]), int(body["rv"])
     except (ValueError, KeyError, TypeError) as problem:
         raise BadRequest(f"continue key is not valid: {problem}") from None
+    if version != "meta.k8s.io/v1":
+        raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {shown(version)}")
     return start.rstrip("\0"), None if revision == -1 else revision
 
 

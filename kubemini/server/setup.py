@@ -17,4 +17,6 @@ from kubemini.store import Store
 def api_server(store: Store, registry: Registry, env: Env, types: BuiltinSchemas) -> ApiServer:
     """Return a server with every built-in plugin and subresource, whose registry follows the custom resource definitions in the store."""
     CustomKinds(registry, store)
-    return ApiServer(store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources(env), managing=Managing(types))
+    return ApiServer(
+        store=store, registry=registry, env=env, chain=Chain(builtin_plugins()), subresources=builtin_subresources(env), managing=Managing(types)
+    )

@@ -41,6 +41,18 @@ class WriteContext:
     user: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", "system:authenticated")
     dry_run: bool = False
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def user_info(self) -> Tree:
+        """Return who asks as a ``UserInfo``."""
+        info: Tree = {"username": self.user}
+        if self.uid:
+            info["uid"] = self.uid
+        info["groups"] = list(self.groups)
+        if self.extra:
+            info["extra"] = {key: list(values) for key, values in self.extra}
+        return info
 
 
 @dataclass(frozen=True, slots=True)

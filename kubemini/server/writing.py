@@ -39,12 +39,14 @@ class Writing(Reading):
 
     def context(self, options: WriteOptions) -> WriteContext:
         """Return what strategies and admission may know of a request."""
-        return WriteContext(self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run)
+        return WriteContext(
+            self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
+        )
 
     # ------------------------------------------------------------------ create
 
     async def create(self, served: Served, namespace: str, body: Tree, options: WriteOptions = DEFAULT_WRITE) -> Outcome:
-        """Create an object. Raise `BadRequest`, `AlreadyExists`, `Invalid`, `Forbidden`, …"""
+        """Create an object. Raise `BadRequest`, `AlreadyExists`, `Invalid`, `Forbidden` and what admission refuses with."""
         kind = served.kind
         if "create" not in kind.verbs:
             raise MethodNotAllowed
@@ -72,7 +74,9 @@ class Writing(Reading):
             raise objectmeta.name_required(kind)
         for attempt in range(1, CREATE_ATTEMPTS + 1):
             try:
-                return await self._create(served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options, entries)
+                return await self._create(
+                    served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options, entries
+                )
             except KeyExists:
                 if name or attempt == CREATE_ATTEMPTS:
                     raise self._taken(kind, namespace, name, prefix) from None
@@ -125,7 +129,9 @@ class Writing(Reading):
             elif "status" in obj:
                 obj = {key: value for key, value in obj.items() if key != "status"}
         obj = strategy.prepare_for_create(obj, ctx)
-        problems = validate_metadata_create(obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer)
+        problems = validate_metadata_create(
+            obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer
+        )
         problems += strategy.validate_create(obj, ctx)
         problems += self._schema_problems(served, obj, None)
         if problems:
@@ -161,7 +167,7 @@ class Writing(Reading):
     async def update(
         self, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Outcome:
-        """Replace an object, or one of its object-shaped subresources (status, scale, finalize, …). Raise `NotFound`, `Conflict`, `Invalid`, …"""
+        """Replace an object, or one of its object-shaped subresources (status, scale, finalize, …). Raise `NotFound`, `Conflict`, `Invalid`."""
         kind = served.kind
         handler = self.subresource(served, subresource) if subresource else None
         if isinstance(handler, ActionSubresource):
@@ -340,19 +346,25 @@ class Writing(Reading):
     ) -> Outcome:
         sub = handler.name if handler is not None else ""
         if record is None:
-            tree, entries = self.managing.applied(served, None, patch.body, name, namespace, options.manager, self.env.stamp(), "", force=options.force)
+            tree, entries = self.managing.applied(
+                served, None, patch.body, name, namespace, options.manager, self.env.stamp(), "", force=options.force
+            )
             # A precondition on an object that does not exist is no obstacle to its creation
             meta = {key: value for key, value in (tree.get("metadata") or {}).items() if key != "resourceVersion"}
             tree = {**tree, "metadata": {**meta, "name": name}}
             decoded = served.version.codec.decode(tree, validation=options.field_validation, duplicates=options.duplicates)
             return await self._admit(served, namespace, decoded, options, entries=entries)
         if isinstance(handler, ScaleSubresource):
-            tree, entries = self.managing.applied_scale(served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force)
+            tree, entries = self.managing.applied_scale(
+                served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force
+            )
             outcome = await self._update(
                 served, record, served.to_storage(tree), [], options, handler.as_object(), unconditional=True, entries=entries, applied=True
             )
             return replace(outcome, obj=handler.shown(served.kind, outcome.obj), record=None)
-        merged, entries = self.managing.applied(served, record.obj, patch.body, name, namespace, options.manager, self.env.stamp(), sub, force=options.force)
+        merged, entries = self.managing.applied(
+            served, record.obj, patch.body, name, namespace, options.manager, self.env.stamp(), sub, force=options.force
+        )
         # The precondition is the configuration's, not the live object's
         pinned = (patch.body.get("metadata") or {}).get("resourceVersion") or ""
         merged = {**merged, "metadata": {**merged["metadata"], "resourceVersion": pinned}}
@@ -391,4 +403,3 @@ def _with_status_of(new: Tree, old: Tree) -> Tree:
 def _released(kind: Kind, new: Tree) -> bool:
     meta = new["metadata"]
     return "deletionTimestamp" in meta and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds") and kind.strategy.may_go(new)
-

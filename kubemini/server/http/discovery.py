@@ -98,7 +98,13 @@ class Discovery:
         resources: list[Tree] = []
         for served in self._served(group, version):
             kind = served.kind
-            entry: Tree = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": _verbs(kind)}
+            entry: Tree = {
+                "name": kind.plural,
+                "singularName": kind.singular,
+                "namespaced": kind.namespaced,
+                "kind": kind.kind,
+                "verbs": _verbs(kind),
+            }
             if kind.short_names:
                 entry["shortNames"] = list(kind.short_names)
             if kind.categories:
@@ -130,7 +136,11 @@ class Discovery:
         return {
             "metadata": meta,
             "versions": [
-                {"version": version, "resources": [self._aggregated_resource(served) for served in self._served(group, version)], "freshness": "Current"}
+                {
+                    "version": version,
+                    "resources": [self._aggregated_resource(served) for served in self._served(group, version)],
+                    "freshness": "Current",
+                }
                 for version in versions
             ],
         }

@@ -9,6 +9,7 @@ import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest
+from kubemini.machinery.human import age
 from kubemini.server.options import Listing
 from kubemini.server.registry import Kind, Served
 from kubemini.server.strategy import Column, Table
@@ -24,13 +25,19 @@ def encode(record: Record, served: Served) -> bytes:
     return orjson.dumps(served.from_storage(record.obj))
 
 
-def list_body(listing: Listing, served: Served) -> list[bytes]:
-    """Return the JSON of a list as pieces to be joined. Items of built-in kinds carry no kind and apiVersion, as upstream's typed lists."""
+def list_meta(listing: Listing) -> Tree:
+    """Return the metadata of a list."""
     meta: Tree = {"resourceVersion": str(listing.revision)}
     if listing.continue_token:
         meta["continue"] = listing.continue_token
         if listing.remaining:
             meta["remainingItemCount"] = listing.remaining
+    return meta
+
+
+def list_body(listing: Listing, served: Served) -> list[bytes]:
+    """Return the JSON of a list as pieces to be joined. Items of built-in kinds carry no kind and apiVersion, as upstream's typed lists."""
+    meta = list_meta(listing)
     head = orjson.dumps({"kind": served.kind.list_kind, "apiVersion": served.api_version, "metadata": meta})
     pieces = [head[:-1], b',"items":[']
     typed = b"" if served.kind.custom else orjson.dumps({"apiVersion": served.api_version, "kind": served.kind.kind})[:-1] + b","
@@ -58,15 +65,10 @@ def partial(obj: Tree, version: str = "v1") -> Tree:
 
 def partial_list(listing: Listing, version: str) -> Tree:
     """Return a list's PartialObjectMetadataList."""
-    meta: Tree = {"resourceVersion": str(listing.revision)}
-    if listing.continue_token:
-        meta["continue"] = listing.continue_token
-        if listing.remaining:
-            meta["remainingItemCount"] = listing.remaining
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": meta,
+        "metadata": list_meta(listing),
         "items": [partial(record.obj, version) for record in listing.records],
     }
 
@@ -126,6 +128,24 @@ def table_body(objects: Sequence[Tree], served: Served, meta: Tree, *, include: 
         "metadata": meta,
         "columnDefinitions": column_definitions(table) if with_columns else None,
         "rows": table_rows(objects, table, include, now, version),
+    }
+
+
+def scale_table(scale: Tree, meta: Tree, now: float, version: str) -> Tree:
+    """Return the Table of a Scale."""
+    columns = [("Name", "string", "name"), ("Desired", "integer", ""), ("Available", "integer", ""), ("Age", "string", "")]
+    cells = [
+        scale["metadata"]["name"],
+        scale["spec"].get("replicas", 0),
+        scale["status"].get("replicas", 0),
+        age(scale["metadata"].get("creationTimestamp"), now),
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": meta,
+        "columnDefinitions": [{"name": name, "type": type_, "format": format_, "description": "", "priority": 0} for name, type_, format_ in columns],
+        "rows": [{"cells": cells, "object": partial(scale, version)}],
     }
 
 

@@ -23,7 +23,13 @@ class Accepted:
     as_: str = ""
     group: str = ""
     version: str = ""
-    parameters: tuple[tuple[str, str], ...] = ()
+    pretty: bool = False
+    """Whether JSON is to be indented."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is compact JSON of the object itself, so that stored bytes can be sent as they are."""
+        return not self.as_ and self.media == JSON and not self.pretty
 
 
 @lru_cache(maxsize=512)
@@ -43,7 +49,8 @@ def accepted(header: str) -> tuple[Accepted, ...]:
         media = {"*/*": JSON, "application/*": JSON, "text/*": "", "application/x-yaml": YAML, "text/yaml": YAML}.get(media.lower(), media.lower())
         if media not in (JSON, YAML) or quality <= 0:
             continue
-        one = Accepted(media, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""), tuple(sorted(parameters.items())))
+        pretty = parameters.get("pretty", "") not in ("", "0", "false")
+        one = Accepted(media, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""), pretty)
         found.append((-quality, position, one))
     return tuple(one for _, _, one in sorted(found, key=lambda each: each[:2]))
 

@@ -1,109 +1,89 @@
-"""Documents outside the resource space: version, health, OpenAPI, metrics, the root."""
+"""Documents outside the resource space: version, the root, OpenAPI, metrics, OpenID. Health has a module of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
 import orjson
 from aiohttp import web
 
 from kubemini.machinery.errors import NotAcceptable
+from kubemini.machinery.openapi import OpenApiDocuments
+from kubemini.server.http import answers, health
 from kubemini.server.http.app import Facade
+from kubemini.server.http.health import Check
+from kubemini.server.http.metrics import CONTENT_TYPE
 from kubemini.server.options import Caller
+from kubemini.server.subresources.token import ISSUER, TokenIssuer
 
-HEALTH = ("/healthz", "/livez", "/readyz")
+_ANYTHING: Final = ("*/*", "application/json", "application/*")
 
 
-def install(facade: Facade, *, version: str, patch: str, ready: Callable[[], bool]) -> None:
+def install(facade: Facade, *, version: str, patch: str, ready: Check) -> None:
     """Serve the documents of a cluster that emulates Kubernetes `version` (``1.36``) and is `ready` when its caches are in sync."""
-    major, _, minor = version.partition(".")
-    described = orjson.dumps(
-        {
-            "major": major,
-            "minor": minor,
-            "emulationMajor": major,
-            "emulationMinor": minor,
-            "minCompatibilityMajor": major,
-            "minCompatibilityMinor": str(int(minor) - 1),
-            "gitVersion": f"v{version}.{patch}",
-            "gitCommit": "",
-            "gitTreeState": "clean",
-            "buildDate": "2026-01-01T00:00:00Z",
-            "goVersion": "go1.25",
-            "compiler": "gc",
-            "platform": "linux/amd64",
-        }
-    )
+    described = orjson.dumps(_version(version, patch))
 
     async def version_page(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        return web.Response(body=described, content_type="application/json")
+        return answers.json_bytes(described)
 
     async def root(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        groups = facade.discovery.groups()
-        paths = ["/api", *(f"/api/{each}" for each in groups.get("", ())), "/apis"]
-        for group, versions in groups.items():
-            if group:
-                paths += [f"/apis/{group}", *(f"/apis/{group}/{each}" for each in versions)]
-        paths += [*HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
-        return web.Response(body=orjson.dumps({"paths": sorted(paths)}), content_type="application/json")
+        return answers.json_bytes(orjson.dumps({"paths": _paths(facade)}))
 
-    def health(name: str) -> None:
-        checks = ["ping", "log", "etcd", "informer-sync", "poststarthook/start-kubemini-controllers", *(["shutdown"] if name == "/readyz" else [])]
-
-        async def page(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-            fine = ready() or name == "/livez"
-            if fine and "verbose" not in request.query:
-                return web.Response(text="ok")
-            lines = [f"[+]{check} ok" if fine or not check.startswith(("informer", "poststart")) else f"[-]{check} failed: reason withheld" for check in checks]
-            lines.append(f"{name[1:]} check {'passed' if fine else 'failed'}")
-            return web.Response(text="\n".join(lines) + "\n", status=200 if fine else 500)
-
-        async def one(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-            check = request.path.removeprefix(name + "/")
-            if check not in checks:
-                return web.Response(status=404, text="404 page not found\n")
-            fine = ready() or not check.startswith(("informer", "poststart"))
-            return web.Response(text="ok" if fine else f"[-]{check} failed: reason withheld\n", status=200 if fine else 500)
-
-        facade.pages[name] = page
-        facade.prefixes[name + "/"] = one
+    async def metrics(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        return web.Response(body=facade.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     facade.pages["/version"] = version_page
     facade.pages["/"] = root
-    for name in HEALTH:
-        health(name)
+    facade.pages["/metrics"] = metrics
+    health.install(facade, ready)
     _openapi(facade)
+    if facade.issuer is not None:
+        _openid(facade, facade.issuer)
+
+
+def _version(version: str, patch: str) -> dict[str, str]:
+    major, _, minor = version.partition(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": f"v{version}.{patch}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "go1.25",
+        "compiler": "gc",
+        "platform": "linux/amd64",
+    }
+
+
+def _paths(facade: Facade) -> list[str]:
+    paths = {each.rstrip("/") for each in (*facade.pages, *facade.prefixes) if each != "/"}
+    for group, versions in facade.discovery.groups().items():
+        root = f"/apis/{group}" if group else "/api"
+        paths |= {root, *(f"{root}/{each}" for each in versions)}
+    return sorted({*paths, "/apis"})
+
+
+# ------------------------------------------------------------------------------------------------ OpenAPI
 
 
 def _openapi(facade: Facade) -> None:
-    from kubemini.machinery.openapi import OpenApiDocuments
-
-    cached: tuple[int, OpenApiDocuments | None] = (-1, None)
-
-    def documents() -> OpenApiDocuments:
-        nonlocal cached
-        generation = facade.server.registry.generation
-        if cached[0] != generation or cached[1] is None:
-            cached = (generation, OpenApiDocuments(facade.server.registry, facade.schemas))
-        found = cached[1]
-        assert found is not None
-        return found
-
-    def refuse_protobuf(request: web.BaseRequest) -> None:
-        accept = request.headers.get("Accept", "*/*")
-        if not any(part.partition(";")[0].strip() in ("*/*", "application/json", "application/*") for part in accept.split(",")):
-            raise NotAcceptable("406: Not Acceptable\n\nAvailable representations: application/json\n")
+    documents = OpenApiDocuments(facade.server.registry, facade.schemas)
 
     async def index(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        body, tag = documents().index()
+        body, tag = documents.index()
         return _tagged(request, body, tag)
 
     async def group_version(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        refuse_protobuf(request)
-        path = request.path.removeprefix("/openapi/v3/")
-        found = documents().group_version(path)
+        _refuse_protobuf(request)
+        path = request.path.removeprefix("/openapi/v3/").rstrip("/")
+        found = documents.group_version(path)
         if found is None:
-            return web.Response(status=404, text="404 page not found\n")
+            return answers.no_page()
         body, digest = found
         asked = request.query.get("hash")
         if asked is not None and asked != digest:
@@ -112,8 +92,8 @@ def _openapi(facade: Facade) -> None:
         return _tagged(request, body, f'"{digest}"', extra)
 
     async def swagger(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        refuse_protobuf(request)
-        body, tag = documents().swagger()
+        _refuse_protobuf(request)
+        body, tag = documents.swagger()
         return _tagged(request, body, tag)
 
     facade.pages["/openapi/v3"] = index
@@ -121,8 +101,37 @@ def _openapi(facade: Facade) -> None:
     facade.pages["/openapi/v2"] = swagger
 
 
+def _refuse_protobuf(request: web.BaseRequest) -> None:
+    accept = request.headers.get("Accept", "*/*")
+    if not any(part.partition(";")[0].strip() in _ANYTHING for part in accept.split(",")):
+        raise NotAcceptable("406: Not Acceptable\n\nAvailable representations: application/json\n")
+
+
 def _tagged(request: web.BaseRequest, body: bytes, tag: str, extra: dict[str, str] | None = None) -> web.Response:
     headers = {"ETag": tag, "Vary": "Accept", **(extra or {})}
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type="application/json", headers=headers)
+    return web.Response(body=body, headers={"Content-Type": "application/json", **headers})
+
+
+# ------------------------------------------------------------------------------------------------ OpenID
+
+
+def _openid(facade: Facade, issuer: TokenIssuer) -> None:
+    """Serve what others need to verify the tokens of service accounts."""
+
+    async def configuration(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        described = {
+            "issuer": ISSUER,
+            "jwks_uri": f"https://{facade.address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+        return answers.json_bytes(orjson.dumps(described))
+
+    async def keys(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        return web.Response(body=orjson.dumps({"keys": [issuer.public_jwk]}), headers={"Content-Type": "application/jwk-set+json"})
+
+    facade.pages["/.well-known/openid-configuration"] = configuration
+    facade.pages["/openid/v1/jwks"] = keys

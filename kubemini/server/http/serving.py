@@ -66,13 +66,16 @@ class Listener:
             await site.start()
         except OSError as problem:
             await self._runner.cleanup()
-            raise ConfigError(f"--port {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port, or 0 for a free one") from None
+            raise ConfigError(
+                f"--port {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port, or 0 for a free one"
+            ) from None
         self.port = self._runner.addresses[0][1]
         self.facade.address = f"{self.host}:{self.port}"
 
     async def stop(self) -> None:
         """Stop listening; open watches end."""
         if self._runner is not None:
+            self.facade.close()
             await self._runner.cleanup()
             self._runner = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -11,7 +11,8 @@ from aiohttp import WSMsgType, web
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, Expired
-from kubemini.server.http import forms
+from kubemini.server.http import answers, forms
+from kubemini.server.http.metrics import RequestMetrics
 from kubemini.server.http.negotiation import Accepted
 from kubemini.server.options import ListOptions
 from kubemini.server.reading import WatchStart
@@ -83,64 +84,92 @@ def opened(server: ApiServer, served: Served, namespace: str, options: ListOptio
         return gone
 
 
-async def stream(
-    server: ApiServer,
-    served: Served,
-    start: WatchStart | Expired,
-    options: ListOptions,
-    accept: Accepted,
-    include: str,
-    send: Callable[[list[bytes]], Awaitable[None]],
-    timeout: float,
-) -> None:
-    """Send a watch's events until it times out. `send` takes the lines of one flush."""
-    encoder = _Encoder(served, accept, include, server.env.now)
-    if isinstance(start, Expired):
-        await send([error_line(start)])
-        return
-    try:
-        await _initial(start, encoder, options, send)
-        await _follow(start, encoder, options, send, timeout)
-    except Compacted:
-        oldest = server.store.table(served.kind.storage).log.compacted + 1
-        await send([error_line(Expired(f"too old resource version: {start.cursor.revision} ({oldest})"))])
-    finally:
-        start.cursor.close()
+Send = Callable[[list[bytes]], Awaitable[None]]
 
 
-async def _initial(start: WatchStart, encoder: _Encoder, options: ListOptions, send: Callable[[list[bytes]], Awaitable[None]]) -> None:
-    records = start.initial
-    for position in range(0, len(records), BATCH):
-        await send([encoder.event("ADDED", record) for record in records[position : position + BATCH]])
-    if start.mark_initial:
-        await send([encoder.bookmark(start.revision, initial_end=True)])
+class Stream:
+    """The events of one watch, until it times out."""
 
+    def __init__(
+        self,
+        server: ApiServer,
+        served: Served,
+        start: WatchStart | Expired,
+        options: ListOptions,
+        accept: Accepted,
+        include: str,
+        timeout: float,
+        metrics: RequestMetrics,
+    ) -> None:
+        self._server = server
+        self._served = served
+        self._start = start
+        self._options = options
+        self._encoder = _Encoder(served, accept, include, server.env.now)
+        self._timeout = timeout
+        self._metrics = metrics
+        self._stopped = False
 
-async def _follow(start: WatchStart, encoder: _Encoder, options: ListOptions, send: Callable[[list[bytes]], Awaitable[None]], timeout: float) -> None:
-    loop = asyncio.get_running_loop()
-    cursor = start.cursor
-    end = loop.time() + timeout
-    bookmark_at = loop.time() + BOOKMARK_SECONDS if timeout > BOOKMARK_SECONDS else end
-    while True:
-        events = cursor.poll(BATCH)
-        if events:
-            await send([_line(encoder, event) for event in events])
-            continue
-        if cursor.ready:
-            await asyncio.sleep(0)
-            continue
-        now = loop.time()
-        if now >= end:
+    def stop(self) -> None:
+        """End the stream: the client sees its regular end."""
+        self._stopped = True
+        if not isinstance(self._start, Expired):
+            self._start.cursor.close()
+
+    async def run(self, send: Send) -> None:
+        """Send the events; `send` takes the lines of one flush."""
+        start = self._start
+        if isinstance(start, Expired):
+            await send([error_line(start)])
             return
-        if options.bookmarks and now >= bookmark_at:
-            await send([encoder.bookmark(cursor.revision)])
-            bookmark_at = now + BOOKMARK_SECONDS
-        pause = min(end, bookmark_at if options.bookmarks and bookmark_at > now else end) - now
         try:
-            async with asyncio.timeout(pause):
-                await cursor.wait()
-        except TimeoutError:
-            pass
+            await self._initial(start, send)
+            await self._follow(start, send)
+        except Compacted:
+            oldest = self._server.store.table(self._served.kind.storage).log.compacted + 1
+            await send([error_line(Expired(f"too old resource version: {start.cursor.revision} ({oldest})"))])
+        finally:
+            start.cursor.close()
+
+    async def _initial(self, start: WatchStart, send: Send) -> None:
+        records, encoder = start.initial, self._encoder
+        for position in range(0, len(records), BATCH):
+            batch = records[position : position + BATCH]
+            self._count(len(batch))
+            await send([encoder.event("ADDED", record) for record in batch])
+        if start.mark_initial:
+            await send([encoder.bookmark(start.revision, initial_end=True)])
+
+    async def _follow(self, start: WatchStart, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        cursor, encoder, bookmarks = start.cursor, self._encoder, self._options.bookmarks
+        end = loop.time() + self._timeout
+        bookmark_at = loop.time() + BOOKMARK_SECONDS if self._timeout > BOOKMARK_SECONDS else end
+        while not self._stopped:
+            events = cursor.poll(BATCH)
+            if events:
+                self._count(len(events))
+                await send([_line(encoder, event) for event in events])
+                continue
+            if cursor.ready:
+                await asyncio.sleep(0)
+                continue
+            now = loop.time()
+            if now >= end:
+                return
+            if bookmarks and now >= bookmark_at:
+                await send([encoder.bookmark(cursor.revision)])
+                bookmark_at = now + BOOKMARK_SECONDS
+            pause = min(end, bookmark_at if bookmarks and bookmark_at > now else end) - now
+            try:
+                async with asyncio.timeout(pause):
+                    await cursor.wait()
+            except TimeoutError:
+                pass
+
+    def _count(self, events: int) -> None:
+        kind = self._served.kind
+        self._metrics.delivered(kind.group, self._served.version.name, kind.kind, events)
 
 
 def _line(encoder: _Encoder, event: WatchEvent) -> bytes:
@@ -156,11 +185,10 @@ def _line(encoder: _Encoder, event: WatchEvent) -> bytes:
     return line
 
 
-async def respond_http(
-    request: web.BaseRequest, server: ApiServer, served: Served, start: WatchStart | Expired, options: ListOptions, accept: Accepted, include: str, timeout: float
-) -> web.StreamResponse:
+async def respond_http(request: web.BaseRequest, stream: Stream, warnings: Sequence[str] = ()) -> web.StreamResponse:
     """Answer a watch over a chunked response."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+    answers.warn(response, warnings)
     response.enable_chunked_encoding()
     await response.prepare(request)
     # The headers must be on the wire before the first event: clients wait for them
@@ -170,16 +198,14 @@ async def respond_http(
         await response.write(b"".join(lines))
 
     try:
-        await stream(server, served, start, options, accept, include, send, timeout)
+        await stream.run(send)
         await response.write_eof()
     except (ConnectionError, asyncio.CancelledError):
         pass
     return response
 
 
-async def respond_websocket(
-    request: web.BaseRequest, server: ApiServer, served: Served, start: WatchStart | Expired, options: ListOptions, accept: Accepted, include: str, timeout: float
-) -> web.StreamResponse:
+async def respond_websocket(request: web.BaseRequest, stream: Stream) -> web.StreamResponse:
     """Answer a watch over a WebSocket: one event per text message."""
     socket = web.WebSocketResponse(autoping=True)
     await socket.prepare(request)
@@ -188,16 +214,16 @@ async def respond_websocket(
         for line in lines:
             await socket.send_str(line.rstrip(b"\n").decode())
 
-    following = asyncio.ensure_future(stream(server, served, start, options, accept, include, send, timeout))
-
     async def listen() -> None:
         async for message in socket:
             if message.type in (WSMsgType.CLOSE, WSMsgType.ERROR):
                 break
 
-    listening = asyncio.ensure_future(listen())
-    await asyncio.wait({following, listening}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (following, listening):
-        task.cancel()
+    tasks = {asyncio.ensure_future(stream.run(send)), asyncio.ensure_future(listen())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
     await socket.close()
     return socket

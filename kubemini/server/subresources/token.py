@@ -193,11 +193,15 @@ class TokenIssuer:
             self.key.public_key().verify(signature, f"{parts[0]}.{parts[1]}".encode(), ECDSA(SHA256()))
         except (ValueError, InvalidSignature):
             return None
-        if not isinstance(claims, dict) or not claims.get("nbf", 0) <= self._env.now() < claims.get("exp", 0):
+        if not isinstance(claims, dict) or not self.valid_now(claims):
             return None
         ties: Tree = claims.get("kubernetes.io") or {}
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{ties.get('namespace', '')}", "system:authenticated")
         return Identity(claims["sub"], (ties.get("serviceaccount") or {}).get("uid", ""), groups, tuple(claims.get("aud") or ()), claims)
+
+    def valid_now(self, claims: Tree) -> bool:
+        """Tell whether a token with these claims holds at this time."""
+        return bool(claims.get("nbf", 0) <= self._env.now() < claims.get("exp", 0))
 
     @property
     def key(self) -> EllipticCurvePrivateKey:

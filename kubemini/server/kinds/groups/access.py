@@ -143,7 +143,7 @@ class SigningRequestStrategy(PlainStrategy):
     def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
         """Write down who asks."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in ("username", "uid", "groups", "extra")}
-        return {**obj, "spec": {**spec, "username": ctx.user, "groups": list(ctx.groups)}}
+        return {**obj, "spec": {**spec, **ctx.user_info()}}
 
     def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
         """The spec stays."""

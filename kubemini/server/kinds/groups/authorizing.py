@@ -12,8 +12,8 @@ from kubemini.server.strategy import Reader
 MASTERS: Final = "system:masters"
 """The group that may do everything, whatever the bindings say."""
 _ACCOUNT = "system:serviceaccount:"
-_ROLES, _CLUSTER_ROLES = "roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io"
-_BINDINGS, _CLUSTER_BINDINGS = "rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"
+ROLES, CLUSTER_ROLES = "roles.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io"
+BINDINGS, CLUSTER_BINDINGS = "rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ def _matches_path(pattern: str, path: str) -> bool:
 
 def _granted(reader: Reader, user: str, groups: Sequence[str], namespace: str) -> Iterator[tuple[Tree, Tree, list[Tree]]]:
     """Yield binding, subject and rules of each binding that is for a user."""
-    for binding in reader.list(_CLUSTER_BINDINGS):
+    for binding in reader.list(CLUSTER_BINDINGS):
         subject = _subject(binding, user, groups, "")
         if subject is not None:
             yield binding, subject, _rules(reader, binding, "")
     if namespace:
-        for binding in reader.list(_BINDINGS, namespace):
+        for binding in reader.list(BINDINGS, namespace):
             subject = _subject(binding, user, groups, namespace)
             if subject is not None:
                 yield binding, subject, _rules(reader, binding, namespace)
@@ -122,7 +122,7 @@ def _subject(binding: Tree, user: str, groups: Sequence[str], namespace: str) ->
 def _rules(reader: Reader, binding: Tree, namespace: str) -> list[Tree]:
     reference = binding.get("roleRef") or {}
     name = reference.get("name", "")
-    role = reader.get(_ROLES, namespace, name) if reference.get("kind") == "Role" else reader.get(_CLUSTER_ROLES, "", name)
+    role = reader.get(ROLES, namespace, name) if reference.get("kind") == "Role" else reader.get(CLUSTER_ROLES, "", name)
     return list((role or {}).get("rules") or ())
 
 

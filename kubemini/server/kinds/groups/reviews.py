@@ -120,8 +120,7 @@ class SelfSubject(Virtual):
 
     def create(self, namespace: str, obj: Tree, ctx: WriteContext) -> Tree:
         """Answer."""
-        user: Tree = {"username": ctx.user, "groups": list(ctx.groups)}
-        return {**obj, "status": {"userInfo": user}}
+        return {**obj, "status": {"userInfo": ctx.user_info()}}
 
 
 def refuse_all(_token: str) -> Tree | None:
