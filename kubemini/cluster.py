@@ -92,7 +92,7 @@ class Cluster:
 
     async def start(self) -> None:
         """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync."""
-        for resource, obj in bootstrap.objects():
+        for resource, obj in self.bootstrap_objects():
             await self.client.create(resource, obj)
         for component_group in self._processes().values():
             await self.start_manager(component_group)
@@ -108,6 +108,10 @@ class Cluster:
                 self.server.chain.add(ExtendedResourceToleration())
             for node in nodes:
                 await self.client.create(NODES, node)
+
+    def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
+        """Return what exists from the start, in the order in which it is created."""
+        return bootstrap.objects()
 
     def _processes(self) -> dict[str, list[Component]]:
         groups: dict[str, list[Component]] = {}
