@@ -185,11 +185,12 @@ class Cache:
         name = tree["metadata"]["name"]
         old = self.cohort_trees.get(name)
         self.cohort_trees[name] = tree
-        if old is not None and old["spec"] == tree["spec"]:
+        spec = tree.get("spec") or {}
+        if old is not None and old.get("spec") == tree.get("spec"):
             return
         node = self._declared.setdefault(name, Node(name, queue=False))
-        _, node.quotas = parse_groups(tree["spec"])
-        node.weight = _weight(tree["spec"])
+        _, node.quotas = parse_groups(spec)
+        node.weight = _weight(spec)
         self._stale = True
         self.generation += 1
 
@@ -219,7 +220,7 @@ class Cache:
         """Return the cache with its tree up to date."""
         if self._stale:
             self._stale = False
-            parents = {name: tree["spec"].get("parentName", "") for name, tree in self.cohort_trees.items()}
+            parents = {name: (tree.get("spec") or {}).get("parentName", "") for name, tree in self.cohort_trees.items()}
             self.cohorts = build(parents, self._declared, ((state.node, state.cohort) for state in self.queues.values()))
         return self
 

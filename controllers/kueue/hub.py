@@ -388,7 +388,7 @@ class Hub:
 
     def _on_cohort(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None:
-            if old is not None and old["spec"] == new["spec"]:
+            if old is not None and old.get("spec") == new.get("spec"):
                 return
             self.cache.set_cohort(new)
         elif old is not None:

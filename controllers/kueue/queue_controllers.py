@@ -19,7 +19,8 @@ from kubemini.controllers.kueue.hub import Hub
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
 
-BATCH_SECONDS = 0.05
+BATCH_SECONDS = 1.0
+"""Status follows Workloads this long after the first event (upstream's ``UpdatesBatchPeriod``)."""
 MOST_FLAVORS = 64
 
 
@@ -174,6 +175,9 @@ class CohortController(Controller):
     async def reconcile(self, key: str) -> float | None:
         """Write a Cohort's share."""
         tree = self._cohorts.get_key(key)
+        if tree is not None and "status" not in tree:
+            await self._ctx.client.update_status(COHORTS, {**tree, "status": {}})
+            return None
         node = self.hub.cache.linked().cohorts.get(key)
         if tree is None or node is None or not self.hub.config.fair_sharing:
             return None

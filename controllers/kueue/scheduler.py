@@ -26,8 +26,8 @@ from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import split_key
 
 CYCLE = "cycle"
-BATCH_SECONDS = 0.02
-"""Releases of quota are answered together this long after the first one."""
+BATCH_SECONDS = 1.0
+"""Releases of quota are answered together this long after the first one (upstream's ``UpdatesBatchPeriod``)."""
 REMEMBERED = 8192
 
 
@@ -152,7 +152,7 @@ class Scheduler(Controller):
             return
         if info.key in hub.cache.assumed:
             info.tree = stored
-        waited = int(env.now() - _queued_since(before))
+        waited = round(env.now() - _queued_since(before))
         considered = entry.assignment.considered()
         more = f"; Flavors considered: {considered}" if considered else ""
         self._ctx.recorder.event(stored, "Normal", "QuotaReserved", f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited}s{more}")

@@ -367,7 +367,7 @@ class WorkloadController(Controller):
             required = ()
         if reservation.sync_admitted(draft, self.config, required, now):
             condition = draft.condition(names.QUOTA_RESERVED)
-            since = int(now - from_stamp(condition["lastTransitionTime"])) if condition is not None else 0
+            since = round(now - from_stamp(condition["lastTransitionTime"])) if condition is not None else 0
             queue = cluster_queue(tree)
             this.event("Normal", "Admitted", f"Admitted by ClusterQueue {queue}, wait time since reservation was {since}s")
         return draft.changed

@@ -30,6 +30,8 @@ def _keep(request: WebhookRequest) -> Tree | None:
     if obj is None:
         return None
     kept = with_finalizer(obj, names.RESOURCE_IN_USE)
+    if "spec" not in kept:
+        kept = {**kept, "spec": {}}
     return None if kept is obj else kept
 
 
@@ -128,14 +130,14 @@ def _checks(spec: Tree, old: Tree | None) -> Iterator[FieldError]:
 
 def cohort_errors(new: Tree) -> list[FieldError]:
     """Return what is wrong with a Cohort."""
-    spec = new["spec"]
+    spec = new.get("spec") or {}
     found = list(resource_groups(spec.get("resourceGroups") or [], "spec.resourceGroups", owner=spec.get("parentName", ""), lending_within=False))
     return [*found, *_fair_sharing(spec)]
 
 
 def flavor_errors(new: Tree) -> list[FieldError]:
     """Return what is wrong with a ResourceFlavor."""
-    spec = new["spec"]
+    spec = new.get("spec") or {}
     found = validate_labels(spec.get("nodeLabels"), "spec.nodeLabels")
     seen: set[tuple[str, str]] = set()
     for position, taint in enumerate(spec.get("nodeTaints") or ()):
