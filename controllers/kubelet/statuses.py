@@ -58,8 +58,8 @@ def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, rest
     status: Tree = {**old, "phase": "Running"}
     if generation is not None:
         status["observedGeneration"] = generation
-    unready = "" if ready else f"containers with unready status: [{' '.join(name for name, _, _ in _images(spec['containers']))}]"
-    flag = ("True", "", "") if ready else ("False", "ContainersNotReady", unready)
+    # A held pod gives no reason, as the recorded control plane's kubelets gave none
+    flag = ("True", "", "") if ready else ("False", "", "")
     gates = spec.get("readinessGates") or ()
     before = {condition["type"]: condition["status"] for condition in old.get("conditions") or ()}
     closed = [gate["conditionType"] for gate in gates if before.get(gate["conditionType"]) != "True"]
