@@ -42,7 +42,9 @@ class StoreReader:
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""
-        return [record.obj for record in self._store.table(resource).values(f"{namespace}/" if namespace else "")]
+        table = self._store.table(resource)
+        # Admission asks for limits, quotas and default classes with every pod; most clusters have none.
+        return [record.obj for record in table.values(f"{namespace}/" if namespace else "")] if len(table) else ()
 
     def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
         """Return the objects of a namespace whose names start with `prefix`, in key order."""
