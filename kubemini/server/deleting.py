@@ -80,7 +80,9 @@ class Deleting(Writing):
         elif meta.get("deletionGracePeriodSeconds"):
             fresh = {**fresh, "deletionGracePeriodSeconds": 0, "deletionTimestamp": min(meta["deletionTimestamp"], self.env.stamp())}
         kept = stays if stays is not None else obj
-        brought = [each for each in kept["metadata"].get("finalizers") or () if each not in (meta.get("finalizers") or ())]
+        before: list[str] = meta.get("finalizers") or []
+        added: list[str] = kept["metadata"].get("finalizers") or []
+        brought = [each for each in added if each not in before]
         if brought:
             # A kind may answer its deletion with a finalizer of its own (definitions do).
             fresh = {**fresh, "finalizers": [*(fresh.get("finalizers") or ()), *brought]}

@@ -131,7 +131,7 @@ def name_required(kind: Kind) -> Invalid:
 
 def propagated(meta: Tree, propagation: str, orphan: bool | None) -> list[str]:
     """Return the finalizers after a deletion's propagation policy was written into them."""
-    finalizers = list(meta.get("finalizers") or ())
+    finalizers: list[str] = list(meta.get("finalizers") or ())
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     wanted = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(propagation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Invalid, UnsupportedMediaType, invalid, shown
 from kubemini.machinery.schema.builtin import BuiltinCodec
@@ -29,15 +31,14 @@ def patched(live: Tree, patch: Patch, served: Served, validation: str, *, scale:
     return decoded.tree, decoded.warnings
 
 
-def _apply(live: Tree, patch: Patch, served: Served, *, scale: bool) -> Tree:
+def _apply(live: Tree, patch: Patch, served: Served, *, scale: bool) -> Any:
     # Imported here: patch formats are not needed to start a server.
     if patch.type == "merge":
         from kubemini.machinery.merge import merge_patch
 
         if not isinstance(patch.body, dict):
             raise BadRequest("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")
-        merged: Tree = merge_patch(live, patch.body)
-        return merged
+        return merge_patch(live, patch.body)
     if patch.type == "json":
         from kubemini.machinery.jsonpatch import json_patch
 

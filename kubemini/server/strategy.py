@@ -24,12 +24,15 @@ class Reader(Protocol):
 
     def get(self, resource: str, namespace: str, name: str) -> Tree | None:
         """Return an object by storage resource (``pods``, ``jobs.batch``), or None; `namespace` is "" for cluster-scoped kinds."""
+        ...
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return all objects of a resource, of one namespace if given, in key order."""
+        ...
 
     def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
         """Return the objects of a namespace whose names start with `prefix`, in key order. O(log n) beside the matches."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
