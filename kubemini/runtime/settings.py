@@ -17,6 +17,8 @@ class Settings:
     gates: FeatureGates = field(default_factory=FeatureGates)
     kueue: Mapping[str, Any] = field(default_factory=dict)
     """Kueue's ``Configuration`` object."""
+    lws: Mapping[str, Any] = field(default_factory=dict)
+    """LeaderWorkerSet's ``Configuration`` object."""
     pods: str = "forever"
     """What pods do by default: ``forever`` or ``programs`` (see the kubelet)."""
     kubernetes_version: str = "1.36"

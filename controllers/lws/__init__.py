@@ -1,0 +1,28 @@
+"""LeaderWorkerSet: replicas that are groups of one leader pod and its workers. Mirrors LWS (main of August 2026) with its webhooks."""
+
+from __future__ import annotations
+
+from kubemini.controllers.lws import pod_webhook
+from kubemini.controllers.lws.controller import LeaderWorkerSetController
+from kubemini.controllers.lws.pod_controller import GroupController
+from kubemini.controllers.lws.pod_groups import VOLCANO
+from kubemini.controllers.lws.webhook import MUTATING, VALIDATING
+from kubemini.runtime.controller import Controller
+from kubemini.runtime.settings import Settings
+from kubemini.runtime.webhooks import Webhook
+
+
+def provider_of(settings: Settings) -> str:
+    """Return the gang scheduler that LWS's ``Configuration`` asks for: ``volcano``, or "" for none."""
+    found: str = (settings.lws.get("gangSchedulingManagement") or {}).get("schedulerProvider") or ""
+    return found
+
+
+def create(settings: Settings) -> list[Controller]:
+    """Build both loops."""
+    return [LeaderWorkerSetController(), GroupController(provider_of(settings))]
+
+
+def webhooks(settings: Settings) -> list[Webhook]:
+    """Build the webhooks of LeaderWorkerSets and of their pods."""
+    return [MUTATING, VALIDATING, pod_webhook.webhook(gang=provider_of(settings) == VOLCANO)]
