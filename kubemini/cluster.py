@@ -77,7 +77,7 @@ class Cluster:
         self.components = _chosen(controllers)
         self.separate = separate
         self.server: ApiServer = api_server(
-            self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server), env, builtin_schemas(kubernetes_version)
+            self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server, enabled=self.gates.enabled), env, builtin_schemas(kubernetes_version)
         )
         for component in self.components:
             for webhook in component.webhooks(self.settings):

@@ -64,6 +64,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("disruption", CONTROLLER_MANAGER),
         ("autoscaling", CONTROLLER_MANAGER),
         ("volumes", CONTROLLER_MANAGER),
+        ("resource-claims", CONTROLLER_MANAGER),
         ("quota", CONTROLLER_MANAGER),
         ("nodes", CONTROLLER_MANAGER),
         ("scheduler", "kube-scheduler"),

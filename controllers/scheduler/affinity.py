@@ -1,76 +1,24 @@
-"""Inter-pod affinity and anti-affinity, required and preferred, both ways.
+"""Inter-pod affinity and anti-affinity of one pod, required and preferred, both ways. Mirrors the InterPodAffinity plugin.
 
 One `Affinity` is computed for one pod against all placed pods and then asked per node; domains are values of a term's topologyKey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import Cache, NodeInfo
 from kubemini.controllers.scheduler.filters import Refusal
-from kubemini.machinery.labels import Selector, from_label_selector
-from kubemini.machinery.memo import by_identity
+from kubemini.controllers.scheduler.terms import HARD_WEIGHT, NamespaceLabels, Stated, Term, terms_of
 
-_NO_AFFINITY = Refusal("InterPodAffinity", ("node(s) didn't match pod affinity rules",), unresolvable=True)
-_NO_ANTI = Refusal("InterPodAffinity", ("node(s) didn't match pod anti-affinity rules",))
-_EXISTING = Refusal("InterPodAffinity", ("node(s) didn't satisfy existing pods anti-affinity rules",))
+NO_AFFINITY = Refusal("InterPodAffinity", ("node(s) didn't match pod affinity rules",), unresolvable=True)
+NO_ANTI = Refusal("InterPodAffinity", ("node(s) didn't match pod anti-affinity rules",))
+EXISTING = Refusal("InterPodAffinity", ("node(s) didn't satisfy existing pods anti-affinity rules",))
 
-NamespaceLabels = Callable[[str], Mapping[str, str]]
-"""Returns the labels of a namespace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A parsed affinity term."""
-
-    key: str
-    selector: Selector
-    namespaces: tuple[str, ...]
-    namespace_selector: Selector | None
-    weight: int = 0
-
-    def matches(self, pod: Tree, own_namespace: str, labels_of: NamespaceLabels) -> bool:
-        """Tell whether a pod is one that the term (of a pod in `own_namespace`) speaks of."""
-        namespace = pod["metadata"]["namespace"]
-        if self.namespaces or self.namespace_selector is not None:
-            listed = namespace in self.namespaces
-            if not listed and (self.namespace_selector is None or not self.namespace_selector.matches(labels_of(namespace))):
-                return False
-        elif namespace != own_namespace:
-            return False
-        return self.selector.matches(pod["metadata"].get("labels"))
-
-
-@by_identity()
-def _parsed(term: Tree) -> Term:
-    selector = term.get("namespaceSelector")
-    return Term(
-        term["topologyKey"],
-        from_label_selector(term.get("labelSelector")),
-        tuple(term.get("namespaces") or ()),
-        from_label_selector(selector) if selector is not None else None,
-    )
-
-
-def required(spec: Tree, kind: str) -> list[Term]:
-    """Return a pod's required terms; `kind` is podAffinity or podAntiAffinity."""
-    terms = ((spec.get("affinity") or {}).get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-    return [_parsed(term) for term in terms]
-
-
-def preferred(spec: Tree, kind: str) -> list[tuple[int, Term]]:
-    """Return a pod's preferred terms with their weights."""
-    terms = ((spec.get("affinity") or {}).get(kind) or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    return [(term["weight"], _parsed(term["podAffinityTerm"])) for term in terms]
-
-
-def concerns(spec: Tree) -> bool:
-    """Tell whether a pod has any inter-pod terms."""
-    affinity = spec.get("affinity")
-    return bool(affinity and (affinity.get("podAffinity") or affinity.get("podAntiAffinity")))
+Domain = tuple[str, str]
+"""(topologyKey, value)."""
 
 
 @dataclass(slots=True)
@@ -78,77 +26,107 @@ class Affinity:
     """What placed pods mean for one pod, by domain."""
 
     affinity: list[tuple[str, dict[str, int]]] = field(default_factory=list)
-    """Per required affinity term: topologyKey, matching pods by domain."""
+    """Per required affinity term: topologyKey, pods that meet all terms by domain."""
     anti: list[tuple[str, dict[str, int]]] = field(default_factory=list)
-    existing: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(topologyKey, domain) → placed pods whose required anti-affinity speaks of this pod."""
-    scores: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Per required anti-affinity term: topologyKey, matching pods by domain."""
+    existing: dict[Domain, int] = field(default_factory=dict)
+    """Placed pods whose required anti-affinity speaks of this pod."""
+    scores: dict[Domain, int] = field(default_factory=dict)
     first: bool = False
-    """Whether no pod matches any term yet and the pod matches them all itself: then any domain does."""
+    """Whether no pod meets the terms yet and the pod meets them itself: then any domain does."""
 
     def refusal(self, info: NodeInfo) -> Refusal | None:
         """Return why a node does not do, or None."""
-        labels = (info.node or {"metadata": {}})["metadata"].get("labels") or {}
+        labels = info.labels
         for key, counts in self.affinity:
             domain = labels.get(key)
             if domain is None or (not counts.get(domain) and not self.first):
-                return _NO_AFFINITY
+                return NO_AFFINITY
         for key, counts in self.anti:
-            if counts.get(labels.get(key, "")) and key in labels:
-                return _NO_ANTI
-        for key, domain in self.existing:
-            if self.existing[key, domain] and labels.get(key) == domain:
-                return _EXISTING
+            if key in labels and counts.get(labels[key]):
+                return NO_ANTI
+        for (key, domain), count in self.existing.items():
+            if count and labels.get(key) == domain:
+                return EXISTING
         return None
 
     def score(self, info: NodeInfo) -> float:
         """Return the raw preference for a node."""
-        labels = (info.node or {"metadata": {}})["metadata"].get("labels") or {}
+        labels = info.labels
         return float(sum(weight for (key, domain), weight in self.scores.items() if labels.get(key) == domain))
 
 
+def stated_effects(stated: Stated, pod: Tree, labels_of: NamespaceLabels) -> Iterator[tuple[bool, str, int]]:
+    """Yield what the terms of a placed pod mean for a pod to come: (forbids, topologyKey, weight)."""
+    own, terms = stated.namespace, stated.terms
+    for term in terms.anti:
+        if term.matches(pod, own, labels_of):
+            yield True, term.key, 1
+    for term in terms.affinity:
+        if term.matches(pod, own, labels_of):
+            yield False, term.key, HARD_WEIGHT
+    for weight, term in terms.likes:
+        if term.matches(pod, own, labels_of):
+            yield False, term.key, weight
+
+
 def compute(pod: Tree, cache: Cache, labels_of: NamespaceLabels, *, without: Iterable[str] = ()) -> Affinity:
-    """Look at every placed pod once. `without` names pods to leave out (preemption victims). Cost: the placed pods that a term may concern."""
-    spec, namespace = pod["spec"], pod["metadata"]["namespace"]
-    gone = frozenset(without)
-    wanted, unwanted = required(spec, "podAffinity"), required(spec, "podAntiAffinity")
-    likes = [*preferred(spec, "podAffinity"), *((-weight, term) for weight, term in preferred(spec, "podAntiAffinity"))]
-    found = Affinity(affinity=[(term.key, {}) for term in wanted], anti=[(term.key, {}) for term in unwanted])
-    any_match = False
-    if wanted or unwanted or likes:
-        for uid, (node_name, other) in cache.placed.items():
-            if uid in gone:
-                continue
-            info = cache.nodes[node_name]
-            if info.node is None:
-                continue
-            labels = info.node["metadata"].get("labels") or {}
-            hits = [term.matches(other, namespace, labels_of) for term in wanted]
-            # The terms of required affinity are met together: by pods that match them all
-            if hits and all(hits):
-                any_match = True
-                for (key, counts), _ in zip(found.affinity, wanted, strict=True):
-                    if key in labels:
-                        counts[labels[key]] = counts.get(labels[key], 0) + 1
-            for (key, counts), term in zip(found.anti, unwanted, strict=True):
-                if key in labels and term.matches(other, namespace, labels_of):
-                    counts[labels[key]] = counts.get(labels[key], 0) + 1
-            for weight, term in likes:
-                if term.key in labels and term.matches(other, namespace, labels_of):
-                    mark = (term.key, labels[term.key])
-                    found.scores[mark] = found.scores.get(mark, 0) + weight
-    if wanted and not any_match:
-        found.first = all(term.matches(pod, namespace, labels_of) for term in wanted)
-    for uid in cache.anti_affine:
-        if uid in gone:
+    """Weigh all placed pods, except those of the uids `without` (preemption victims). O(profiles + nodes that hold matching pods + pods with terms)."""
+    terms, namespace = terms_of(pod["spec"]), pod["metadata"]["namespace"]
+    gone = dict.fromkeys(without)
+    found = Affinity(affinity=[(term.key, {}) for term in terms.affinity], anti=[(term.key, {}) for term in terms.anti])
+    if terms:
+        cache.census.track(terms.selectors())
+        for crowd in cache.census.crowds():
+            _weigh(found, terms.affinity, terms.anti, terms.likes, crowd.namespace, crowd.labels, crowd.nodes, 1, cache, namespace, labels_of)
+        for uid in gone:
+            node, other = cache.placed[uid]
+            meta = other["metadata"]
+            _weigh(found, terms.affinity, terms.anti, terms.likes, meta["namespace"], meta.get("labels") or {}, {node: 1}, -1, cache, namespace, labels_of)
+        if terms.affinity and not any(any(counts.values()) for _, counts in found.affinity):
+            found.first = all(term.matches(pod, namespace, labels_of) for term in terms.affinity)
+    for stated in cache.terms.stated.values():
+        if stated.uid in gone:
             continue
-        node_name, other = cache.placed[uid]
-        node = cache.nodes[node_name].node
-        if node is None:
-            continue
-        labels = node["metadata"].get("labels") or {}
-        for term in required(other["spec"], "podAntiAffinity"):
-            if term.key in labels and term.matches(pod, other["metadata"]["namespace"], labels_of):
-                mark = (term.key, labels[term.key])
-                found.existing[mark] = found.existing.get(mark, 0) + 1
+        labels = cache.nodes[stated.node].labels
+        for forbids, key, weight in stated_effects(stated, pod, labels_of):
+            if key in labels:
+                into = found.existing if forbids else found.scores
+                domain = (key, labels[key])
+                into[domain] = into.get(domain, 0) + weight
     return found
+
+
+def _weigh(
+    found: Affinity,
+    wanted: tuple[Term, ...],
+    unwanted: tuple[Term, ...],
+    likes: tuple[tuple[int, Term], ...],
+    namespace: str,
+    labels: dict[str, str],
+    nodes: dict[str, int],
+    sign: int,
+    cache: Cache,
+    own: str,
+    labels_of: NamespaceLabels,
+) -> None:
+    """Count the pods of one profile in (or out) where the terms speak of them."""
+
+    def met(term: Term) -> bool:
+        return term.selector.matches(labels) and term.reaches(namespace, own, labels_of)
+
+    # The terms of required affinity are met together: by pods that match them all
+    counted = list(zip(found.affinity, wanted, strict=True)) if wanted and all(met(term) for term in wanted) else []
+    counted += [(entry, term) for entry, term in zip(found.anti, unwanted, strict=True) if met(term)]
+    liked = [(weight, term.key) for weight, term in likes if met(term)]
+    if not counted and not liked:
+        return
+    for name, count in nodes.items():
+        there = cache.nodes[name].labels
+        for (key, counts), _ in counted:
+            if key in there:
+                counts[there[key]] = counts.get(there[key], 0) + sign * count
+        for weight, key in liked:
+            if key in there:
+                domain = (key, there[key])
+                found.scores[domain] = found.scores.get(domain, 0) + weight * sign * count

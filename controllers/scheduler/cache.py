@@ -6,10 +6,13 @@ what was computed per node (see `feasible`) is brought up to date by what change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.scheduler.census import Census
 from kubemini.controllers.scheduler.resources import Amounts, Requests, amounts, requests_of
+from kubemini.controllers.scheduler.terms import TermLog, terms_of
+from kubemini.machinery.memo import by_identity
 
 TERMINAL = ("Succeeded", "Failed")
 
@@ -17,13 +20,14 @@ TERMINAL = ("Succeeded", "Failed")
 class NodeInfo:
     """One node: what it can hold, what it holds."""
 
-    __slots__ = ("allocatable", "cpu", "index", "memory", "name", "node", "pods", "ports", "used", "used_cpu", "used_memory", "volumes")
+    __slots__ = ("allocatable", "cpu", "index", "labels", "memory", "name", "node", "pods", "ports", "used", "used_cpu", "used_memory")
 
     def __init__(self, name: str, index: int) -> None:
         self.name = name
         self.index = index
         self.node: Tree | None = None
         """None while only pods are known (the node is gone, or not seen yet)."""
+        self.labels: Mapping[str, str] = _NO_LABELS
         self.allocatable: Amounts = {}
         self.cpu = self.memory = 0
         self.used: Amounts = {}
@@ -36,8 +40,17 @@ class NodeInfo:
     def set_node(self, node: Tree) -> None:
         """Take a new state of the node object."""
         self.node = node
+        self.labels = _labels(node)
         self.allocatable = amounts((node.get("status") or {}).get("allocatable"))
         self.cpu, self.memory = self.allocatable.get("cpu", 0), self.allocatable.get("memory", 0)
+
+    def copy(self) -> NodeInfo:
+        """Return a copy on which pods can be tried; the pods themselves are not copied."""
+        copy = NodeInfo(self.name, self.index)
+        copy.node, copy.labels, copy.allocatable, copy.cpu, copy.memory = self.node, self.labels, self.allocatable, self.cpu, self.memory
+        copy.used, copy.used_cpu, copy.used_memory = dict(self.used), self.used_cpu, self.used_memory
+        copy.ports = {key: dict(users) for key, users in self.ports.items()}
+        return copy
 
     def change(self, pod: Tree, requests: Requests, sign: int) -> None:
         """Add (+1) or take away (-1) a pod's requests and ports."""
@@ -46,7 +59,7 @@ class NodeInfo:
             used[name] = used.get(name, 0) + sign * value
         self.used_cpu += sign * requests.score_cpu
         self.used_memory += sign * requests.score_memory
-        for protocol, port, address in host_ports(pod["spec"]):
+        for protocol, port, address in ports_of(pod["spec"]):
             users = self.ports.setdefault((protocol, port), {})
             users[address] = users.get(address, 0) + sign
             if users[address] <= 0:
@@ -55,14 +68,28 @@ class NodeInfo:
                     del self.ports[protocol, port]
 
 
-def host_ports(spec: Tree) -> list[tuple[str, int, str]]:
-    """Return the host ports of a pod: (protocol, port, host IP)."""
-    found = []
-    for container in (*spec["containers"], *(each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always")):
+Port = tuple[str, int, str]
+"""(protocol, port, host IP)."""
+
+
+def _ports(containers: list[Tree]) -> list[Port]:
+    found: list[Port] = []
+    for container in containers:
         for port in container.get("ports") or ():
             if port.get("hostPort"):
                 found.append((port.get("protocol", "TCP"), port["hostPort"], port.get("hostIP") or "0.0.0.0"))  # noqa: S104
     return found
+
+
+_container_ports = by_identity()(_ports)
+_sidecar_ports = by_identity()(lambda init: _ports([each for each in init if each.get("restartPolicy") == "Always"]))
+
+
+def ports_of(spec: Tree) -> list[Port]:
+    """Return the host ports of a pod's containers and sidecars."""
+    init = spec.get("initContainers")
+    found: list[Port] = _container_ports(spec["containers"])
+    return found if not init else found + _sidecar_ports(init)
 
 
 class Cache:
@@ -74,34 +101,45 @@ class Cache:
         """Pod uid → (node, pod), assumed ones included."""
         self.nominated: dict[str, dict[str, Tree]] = {}
         """Node → pods that preempt their way onto it, by uid."""
-        self.anti_affine: dict[str, None] = {}
-        """Uids of placed pods with required anti-affinity, in order of placement."""
+        self.census = Census(self.placed.values)
+        self.terms = TermLog()
+        """Placed pods that state inter-pod terms."""
         self.log: list[str] = []
         """Names of changed nodes, oldest first; a name may stand more than once."""
         self.base = 0
-        self.generation = 0
-        """Goes up with every change that can make a pod fit."""
         self._next = 0
+        self._live = 0
+        self._places: dict[str, dict[str, dict[str, None]]] = {}
+        """Label key → value → names of nodes, for the keys that were asked for."""
 
     # ------------------------------------------------------------------ nodes
 
     def set_node(self, node: Tree) -> None:
         """Add or change a node."""
         info = self._info(node["metadata"]["name"])
+        before = _labels(info.node)
+        self._live += info.node is None
         info.set_node(node)
+        after = info.labels
+        if before != after:
+            self._index(info.name, before, after)
+            if self.terms.stated:
+                self.terms.reset()
         self._note(info.name)
-        self.generation += 1
 
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known until they go."""
         info = self.nodes.get(name)
-        if info is None:
+        if info is None or info.node is None:
             return
-        info.node = None
+        self._index(name, info.labels, {})
+        info.node, info.labels = None, {}
+        self._live -= 1
         if not info.pods:
             del self.nodes[name]
+        if self.terms.stated:
+            self.terms.reset()
         self._note(name)
-        self.generation += 1
 
     def _info(self, name: str) -> NodeInfo:
         info = self.nodes.get(name)
@@ -110,13 +148,36 @@ class Cache:
             self._next += 1
         return info
 
+    def _index(self, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        for key, places in self._places.items():
+            if (old := before.get(key)) is not None:
+                places[old].pop(name, None)
+            if (new := after.get(key)) is not None:
+                places.setdefault(new, {})[name] = None
+
     def live(self) -> Iterator[NodeInfo]:
         """Iterate over the nodes that exist."""
         return (info for info in self.nodes.values() if info.node is not None)
 
     def count(self) -> int:
         """Return how many nodes exist."""
-        return sum(1 for _ in self.live())
+        return self._live
+
+    def selected(self, selector: Mapping[str, str] | None) -> list[NodeInfo]:
+        """Return the nodes that may match a nodeSelector: those under its rarest pair. O(those); the first time for a label key, O(nodes)."""
+        if not selector:
+            return list(self.live())
+        names = min((self._places_of(key).get(value, {}) for key, value in selector.items()), key=len)
+        return sorted((self.nodes[name] for name in names), key=lambda info: info.index)
+
+    def _places_of(self, key: str) -> dict[str, dict[str, None]]:
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = {}
+            for info in self.live():
+                if (value := info.labels.get(key)) is not None:
+                    places.setdefault(value, {})[info.name] = None
+        return places
 
     def _note(self, name: str) -> None:
         self.log.append(name)
@@ -128,20 +189,27 @@ class Cache:
 
     def place(self, pod: Tree, node: str) -> None:
         """Put a pod on a node: assumed, or confirmed by its watch event."""
-        uid = pod["metadata"]["uid"]
+        meta, spec = pod["metadata"], pod["spec"]
+        uid = meta["uid"]
         before = self.placed.get(uid)
         if before is not None:
-            if before[0] == node and before[1]["spec"] is pod["spec"]:
+            old = before[1]
+            if before[0] == node and old["spec"]["containers"] is spec["containers"] and old["spec"].get("affinity") is spec.get("affinity"):
                 self.placed[uid] = (node, pod)
                 self.nodes[node].pods[uid] = pod
+                if old["metadata"].get("labels") is not meta.get("labels") or ("deletionTimestamp" in old["metadata"]) != ("deletionTimestamp" in meta):
+                    self.census.change(old, node, -1)
+                    self.census.change(pod, node, 1)
                 return
             self.remove(uid)
         info = self._info(node)
-        info.change(pod, requests_of(pod["spec"]), 1)
+        info.change(pod, requests_of(spec), 1)
         info.pods[uid] = pod
         self.placed[uid] = (node, pod)
-        if has_required_anti_affinity(pod["spec"]):
-            self.anti_affine[uid] = None
+        self.census.change(pod, node, 1)
+        terms = terms_of(spec)
+        if terms:
+            self.terms.add(pod, node, terms)
         self._note(node)
 
     def remove(self, uid: str) -> bool:
@@ -153,15 +221,15 @@ class Cache:
         info = self.nodes[node]
         del info.pods[uid]
         info.change(pod, requests_of(pod["spec"]), -1)
-        self.anti_affine.pop(uid, None)
+        self.census.change(pod, node, -1)
+        self.terms.remove(uid)
         if info.node is None and not info.pods:
             del self.nodes[node]
         self._note(node)
-        self.generation += 1
         return True
 
     def nominate(self, pod: Tree, node: str) -> None:
-        """Keep room on a node for a pod that preempts."""
+        """Keep room on a node for a pod that preempts or waits for its volumes."""
         self.denominate(pod["metadata"]["uid"])
         self.nominated.setdefault(node, {})[pod["metadata"]["uid"]] = pod
 
@@ -171,16 +239,15 @@ class Cache:
             if pods.pop(uid, None) is not None:
                 if not pods:
                     del self.nominated[node]
-                self.generation += 1
-                self._note(node)
                 return True
         return False
 
 
-def has_required_anti_affinity(spec: Tree) -> bool:
-    """Tell whether a pod has required anti-affinity."""
-    affinity = spec.get("affinity")
-    return bool(affinity and (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"))
+_NO_LABELS: Mapping[str, str] = {}
+
+
+def _labels(node: Tree | None) -> Mapping[str, str]:
+    return (node["metadata"].get("labels") or _NO_LABELS) if node is not None else _NO_LABELS
 
 
 def priority_of(pod: Tree) -> int:

@@ -1,56 +1,68 @@
-"""The scheduling loop: one pod per cycle, highest priority first, against a view with assumed pods.
+"""The scheduling loop: one pod (or one pod group) per cycle, highest priority first, against a view with assumed pods.
 
-A pod whose placement depends on node objects and resources alone takes the fast way (`feasible`); any other is decided over all nodes
-(`deciding`). Every decision can be asked for (`why`).
+A cycle finds a place and holds it (`placing`), writes what must be written before the binding (`volume_binding`, `claims`), binds, or says why it
+cannot (`reporting`) and puts the pod to sleep until something happens that may help it (`waiting`). Every decision can be asked for (`why`).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-
-from kubemini.api.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
+from kubemini.api.resources import NODES, PODS, Resource
 from kubemini.api.trees import Tree
-from kubemini.controllers.scheduler import affinity, preemption
-from kubemini.controllers.scheduler.cache import TERMINAL, Cache, priority_of
-from kubemini.controllers.scheduler.deciding import Decision, Filters, decide, filters_of
-from kubemini.controllers.scheduler.feasible import Signatures
-from kubemini.controllers.scheduler.filters import has_host_ports
-from kubemini.controllers.scheduler.waiting import Waiting
+from kubemini.controllers.scheduler import gangs
+from kubemini.controllers.scheduler.cache import TERMINAL, priority_of
+from kubemini.controllers.scheduler.deciding import Decision
+from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs, InDomain
+from kubemini.controllers.scheduler.placing import Assumed, Placer
+from kubemini.controllers.scheduler.preemption import Candidate
+from kubemini.controllers.scheduler.reporting import Reporter
+from kubemini.controllers.scheduler.volume_binding import TIMEOUT_SECONDS
+from kubemini.controllers.scheduler.waiting import DEVICES, GROUP, NODE, POD_CAME, POD_GONE, STORAGE, Waiting, events_of
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
-
-SCHEDULER = "default-scheduler"
-REMEMBERED = 1024
-"""Decisions kept for `why`."""
 
 
 class SchedulerController(Controller):
     """Keys are pods."""
 
     name = "scheduler"
-    component = SCHEDULER
+    component = DEFAULT_SCHEDULER
 
     def setup(self, ctx: Context) -> None:
-        """Follow pods, nodes, namespaces and budgets."""
+        """Follow pods, nodes and everything that a placement may depend on."""
         self._ctx = ctx
         self._pods = ctx.informer(PODS)
         self._nodes = ctx.informer(NODES)
-        self._namespaces = ctx.informer(NAMESPACES)
-        self._budgets = ctx.informer(POD_DISRUPTION_BUDGETS)
-        self.cache = Cache()
-        self._signatures = Signatures(self.cache)
-        self._waiting = Waiting(self._retry)
-        self._decisions: OrderedDict[str, Decision] = OrderedDict()
+        self._placer = Placer(ctx)
+        self.cache = self._placer.cache
+        self._reporter = Reporter(ctx)
+        self._waiting = Waiting(self._retry, lambda: len(self.queue) > 0)
+        self._binding: dict[str, Assumed] = {}
+        """Pods that have a place and wait for their volumes, by key."""
+        self._gangs = Gangs(ctx, self._pods, lambda: self._happened(GROUP))
         self._pods.on_change(self._on_pod)
         self._nodes.on_change(self._on_node)
+        for informer in self._placer.volumes.informers:
+            informer.on_change(self._on_storage)
+        for informer in (self._placer.claims.claims, self._placer.claims.classes, self._placer.claims.slices):
+            informer.on_change(self._on_devices)
+
+    async def started(self) -> None:
+        """Group kinds that are served later are followed from now on."""
+        self._gangs.started()
+
+    def why(self, key: str) -> Decision | None:
+        """Return the last decision about a pod (``namespace/name``): its node, or each node's refusal."""
+        return self._placer.why(key)
 
     def _retry(self, key: str, seconds: float, priority: int) -> None:
         if seconds > 0:
             self.queue.add_after(key, seconds, priority)
         else:
             self.queue.add(key, priority)
+
+    def _happened(self, event: str) -> None:
+        self._waiting.happened(event, self._ctx.env.now())
 
     # ------------------------------------------------------------------ events
 
@@ -59,39 +71,67 @@ class SchedulerController(Controller):
         if pod is None:
             return
         uid, key = pod["metadata"]["uid"], key_of(pod)
-        ended = new is None or (new.get("status") or {}).get("phase") in TERMINAL
-        if ended:
-            freed = self.cache.remove(uid)
-            freed = self.cache.denominate(uid) or freed
-            self._waiting.done(key)
-            if freed:
-                self._waiting.wake_all(self._ctx.env.now())
+        if new is None or (new.get("status") or {}).get("phase") in TERMINAL:
+            self._left(uid, key)
+            if old is None or new is None or (old.get("status") or {}).get("phase") not in TERMINAL:
+                self._group_changed(pod)
             return
-        node = pod["spec"].get("nodeName")
+        node = new["spec"].get("nodeName")
         if node:
-            known = uid in self.cache.placed
-            self.cache.place(pod, node)
-            self.cache.denominate(uid)
-            self._waiting.done(key)
-            if not known or (old is not None and old["metadata"].get("labels") != pod["metadata"].get("labels")):
-                # A pod that affinity may have waited for
-                self._waiting.wake_all(self._ctx.env.now())
+            self._bound(old, new, node)
             return
         if uid in self.cache.placed:
             # Assumed; its binding is on the way
             return
-        if pod["spec"].get("schedulerName", SCHEDULER) != SCHEDULER or "deletionTimestamp" in pod["metadata"]:
-            self._waiting.done(key)
+        if new["spec"].get("schedulerName", DEFAULT_SCHEDULER) not in self._gangs.schedulers or "deletionTimestamp" in new["metadata"]:
+            self._left(uid, key)
             return
-        nominated = (pod.get("status") or {}).get("nominatedNodeName")
-        if nominated:
-            self.cache.nominate(pod, nominated)
-        if pod["spec"].get("schedulingGates"):
+        nominated = (new.get("status") or {}).get("nominatedNodeName")
+        if nominated and uid not in self.cache.nominated.get(nominated, ()):
+            self.cache.nominate(new, nominated)
+        if old is None:
+            self._group_changed(new)
+        if new["spec"].get("schedulingGates"):
             return
         if not self._waiting.asleep(key):
-            self.queue.add(key, priority_of(pod))
-        elif old is not None and old["spec"] != pod["spec"]:
+            if old is None or _differs(old, new) or key not in self.queue.delayed:
+                self.queue.add(key, priority_of(new))
+        elif old is not None and _differs(old, new):
             self._waiting.wake(key, self._ctx.env.now())
+
+    def _left(self, uid: str, key: str) -> None:
+        """Forget a pod that ended, went, or is none of ours."""
+        freed = self.cache.remove(uid)
+        assumed = self._binding.get(key)
+        if assumed is not None and assumed.pod["metadata"]["uid"] == uid:
+            del self._binding[key]
+            self._placer.settle(assumed)
+        freed = self.cache.denominate(uid) or freed
+        now = self._ctx.env.now()
+        self._waiting.done(key, now)
+        if freed:
+            self._waiting.happened(POD_GONE, now)
+
+    def _bound(self, old: Tree | None, new: Tree, node: str) -> None:
+        meta = new["metadata"]
+        uid = meta["uid"]
+        known = self.cache.placed.get(uid)
+        if known is not None and known[0] == node and old is not None and old["metadata"]["uid"] == uid and old["spec"] is new["spec"]:
+            self.cache.place(new, node)
+            if old["metadata"].get("labels") is meta.get("labels") or old["metadata"].get("labels") == meta.get("labels"):
+                return
+        else:
+            self.cache.place(new, node)
+            freed = self.cache.denominate(uid) if self.cache.nominated else False
+            now = self._ctx.env.now()
+            self._waiting.done(key_of(new), now)
+            if freed:
+                self._waiting.happened(POD_GONE, now)
+        self._happened(POD_CAME)
+
+    def _group_changed(self, pod: Tree) -> None:
+        if self._gangs.of(pod) is not None:
+            self._happened(GROUP)
 
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:
         if new is None:
@@ -101,178 +141,277 @@ class SchedulerController(Controller):
         if old is not None and not _matters(old, new):
             return
         self.cache.set_node(new)
-        self._waiting.wake_all(self._ctx.env.now())
+        self._happened(NODE)
 
-    def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        found = self._namespaces.get(namespace)
-        labels: Mapping[str, str] = (found or {"metadata": {}})["metadata"].get("labels") or {}
-        return labels
+    def _on_storage(self, old: Tree | None, new: Tree | None) -> None:
+        for key in self._binding:
+            self.queue.add(key)
+        self._happened(STORAGE)
+
+    def _on_devices(self, old: Tree | None, new: Tree | None) -> None:
+        self._happened(DEVICES)
 
     # ------------------------------------------------------------------ one cycle
 
     async def reconcile(self, key: str) -> float | None:
-        """Try to place one pod."""
+        """Try to place one pod, or go on with one that waits for its volumes."""
+        waiting = self._binding.get(key)
+        if waiting is not None:
+            return await self._go_on(key, waiting)
         pod = self._pods.get_key(key)
-        if pod is None or not _wants_node(pod) or pod["metadata"]["uid"] in self.cache.placed:
+        if pod is None or not self._wants_node(pod):
             return None
-        node = self._fast(pod)
-        if node is not None:
-            await self._bind(pod, node)
+        reference = self._gangs.of(pod)
+        if reference is not None:
+            await self._place_group(reference, pod["metadata"]["namespace"])
             return None
-        decision = decide(self._filters(pod), self.cache)
-        self._remember(decision)
-        if decision.node is not None:
-            await self._bind(pod, decision.node)
+        if pod["spec"].get("resourceClaims") and self._placer.claims.live(pod) is None:
+            # Upstream does not even let it into the queue: no condition, no event
+            self._sleep(pod, (DEVICES,))
+            return None
+        found = self._placer.assume(pod)
+        if isinstance(found, Assumed):
+            await self._commit(found)
         else:
-            await self._fail(pod, decision)
+            await self._fail(pod, found)
         return None
 
-    def _fast(self, pod: Tree) -> str | None:
+    def _wants_node(self, pod: Tree) -> bool:
         spec = pod["spec"]
-        if self.cache.anti_affine or self.cache.nominated or spec.get("topologySpreadConstraints") or affinity.concerns(spec):
+        return (
+            not spec.get("nodeName")
+            and "deletionTimestamp" not in pod["metadata"]
+            and not spec.get("schedulingGates")
+            and spec.get("schedulerName", DEFAULT_SCHEDULER) in self._gangs.schedulers
+            and (pod.get("status") or {}).get("phase") not in TERMINAL
+            and pod["metadata"]["uid"] not in self.cache.placed
+        )
+
+    def _sleep(self, pod: Tree, events: tuple[str, ...]) -> None:
+        self._waiting.failed(key_of(pod), self._ctx.env.now(), priority_of(pod), self._placer.group(pod), events)
+
+    # ------------------------------------------------------------------ binding
+
+    async def _commit(self, assumed: Assumed) -> None:
+        """Write what a place needs, and bind, or wait for the volumes."""
+        pod = assumed.pod
+        try:
+            if assumed.claims is not None:
+                await self._placer.claims.write(pod, assumed.claims)
+            if assumed.volumes is not None:
+                await self._placer.volumes.write(assumed.volumes)
+                if self._placer.volumes.progress(assumed.volumes) is not True:
+                    key = key_of(pod)
+                    assumed.deadline = self._ctx.env.now() + TIMEOUT_SECONDS
+                    self._binding[key] = assumed
+                    await self._reporter.nominated(pod, assumed.node)
+                    self.queue.add_after(key, TIMEOUT_SECONDS)
+                    return
+            await self._bind(assumed)
+        except ApiStatus as refused:
+            self._refused(assumed, refused)
+
+    async def _go_on(self, key: str, assumed: Assumed) -> float | None:
+        plan = assumed.volumes
+        progress = self._placer.volumes.progress(plan) if plan is not None else True
+        left = assumed.deadline - self._ctx.env.now()
+        if progress is False and left > 1e-6:
             return None
-        if spec.get("resourceClaims") or has_host_ports(spec) or _has_claims(spec):
+        del self._binding[key]
+        if progress is not True:
+            self._placer.forget(assumed)
+            pod = self._pods.get_key(key)
+            text = progress or "binding volumes: context deadline exceeded"
+            if pod is not None and self._wants_node(pod):
+                self._sleep(pod, events_of(("VolumeBinding",)))
+                await self._reporter.failed(pod, f'running PreBind plugin "VolumeBinding": {text}', "")
+                self._waiting.wake(key, self._ctx.env.now())
+            self._happened(POD_GONE)
             return None
-        node = self._signatures.of(pod).best()
-        if node is not None:
-            meta = pod["metadata"]
-            self._remember(Decision(f"{meta['namespace']}/{meta['name']}", node, {}, len(self.cache.nodes)))
-        return node
+        try:
+            await self._bind(assumed)
+        except ApiStatus as refused:
+            self._refused(assumed, refused)
+        return None
 
-    def _filters(self, pod: Tree, without: Sequence[str] = ()) -> Filters:
-        return filters_of(pod, self.cache, self._labels_of, without=without)
-
-    def _remember(self, decision: Decision) -> None:
-        self._decisions[decision.pod] = decision
-        self._decisions.move_to_end(decision.pod)
-        if len(self._decisions) > REMEMBERED:
-            self._decisions.popitem(last=False)
-
-    def why(self, key: str) -> Decision | None:
-        """Return the last decision about a pod (``namespace/name``): its node, or each node's refusal."""
-        return self._decisions.get(key)
-
-    # ------------------------------------------------------------------ outcomes
-
-    async def _bind(self, pod: Tree, node: str) -> None:
+    async def _bind(self, assumed: Assumed) -> None:
+        pod, node = assumed.pod, assumed.node
         meta = pod["metadata"]
-        key = key_of(pod)
-        self.cache.place(pod, node)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]},
             "target": {"kind": "Node", "name": node},
         }
-        try:
-            await self._ctx.client.act(PODS, meta["name"], "binding", body, namespace=meta["namespace"])
-        except ApiStatus as refused:
-            live = self._pods.get_key(key)
-            if live is None or live["metadata"]["uid"] != meta["uid"] or not live["spec"].get("nodeName"):
-                self.cache.remove(meta["uid"])
-            if isinstance(refused, Conflict | NotFound):
-                # Bound by somebody else, or going: its own event settles it
-                if live is not None and _wants_node(live):
-                    self._waiting.failed(key, self._ctx.env.now(), priority_of(pod), self.cache.generation)
-                    self._waiting.wake(key, self._ctx.env.now())
-                return
-            raise
-        self._waiting.done(key)
-        self._ctx.recorder.event(pod, "Normal", "Scheduled", f"Successfully assigned {key} to {node}")
+        await self._ctx.client.act(PODS, meta["name"], "binding", body, namespace=meta["namespace"])
+        if assumed.volumes is not None or assumed.claims is not None:
+            self._placer.settle(assumed)
+        self._waiting.done(key_of(pod), self._ctx.env.now())
+        self._reporter.scheduled(pod, node)
 
-    async def _fail(self, pod: Tree, decision: Decision) -> None:
-        nominated: str | None = None
-        text = decision.message
-        victims: list[Tree] = []
-        if decision.nodes:
-            outcome = self._preempt(pod, decision)
-            if outcome.candidate is not None:
-                nominated, victims = outcome.candidate.node, outcome.candidate.victims
-            elif outcome.text:
-                text = f"{text} preemption: {outcome.text}"
-        key = key_of(pod)
-        self._waiting.failed(key, self._ctx.env.now(), priority_of(pod), self.cache.generation)
-        decision.message = text
-        await self._say_failed(pod, text, nominated)
-        if nominated is not None:
-            self.cache.nominate(pod, nominated)
-            for victim in victims:
-                await self._evict(pod, victim, nominated)
-        if nominated is not None and not victims:
+    def _refused(self, assumed: Assumed, refused: ApiStatus) -> None:
+        """Give the place up after a write was refused. Raise the refusal again where it is nobody's race."""
+        pod = assumed.pod
+        meta, key = pod["metadata"], key_of(pod)
+        live = self._pods.get_key(key)
+        if live is None or live["metadata"]["uid"] != meta["uid"] or not live["spec"].get("nodeName"):
+            self._placer.forget(assumed)
+            self._happened(POD_GONE)
+        else:
+            self._placer.settle(assumed)
+        if not isinstance(refused, Conflict | NotFound):
+            raise refused
+        # Bound by somebody else, or going: its own event settles it; else it tries again
+        if live is not None and self._wants_node(live):
+            self._sleep(live, (NODE,))
             self._waiting.wake(key, self._ctx.env.now())
 
-    def _preempt(self, pod: Tree, decision: Decision) -> preemption.Outcome:
-        barred = preemption.eligible(pod, self.cache)
-        if barred:
-            return preemption.Outcome(text=barred)
-        budgets = self._budgets.list(pod["metadata"]["namespace"]) if self._budgets.objects else []
-        return preemption.find(pod, decision, self.cache, self._budgets.list() if budgets else [], lambda without: self._filters(pod, without))
+    # ------------------------------------------------------------------ failing
 
-    async def _say_failed(self, pod: Tree, text: str, nominated: str | None) -> None:
-        self._ctx.recorder.event(pod, "Warning", "FailedScheduling", text)
-        status = pod.get("status") or {}
-        meta = pod["metadata"]
-        conditions = list(status.get("conditions") or ())
-        before = next((each for each in conditions if each["type"] == "PodScheduled"), None)
-        now = self._ctx.env.stamp()
-        condition: Tree = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": text,
-            "lastProbeTime": None,
-            "lastTransitionTime": before["lastTransitionTime"] if before is not None and before["status"] == "False" else now,
-        }
-        if "generation" in meta:
-            condition["observedGeneration"] = meta["generation"]
-        changed = {**status, "conditions": [each for each in conditions if each["type"] != "PodScheduled"] + [condition]}
-        if nominated is not None:
-            changed["nominatedNodeName"] = nominated
-        elif "nominatedNodeName" in changed and meta["uid"] not in self.cache.nominated.get(changed["nominatedNodeName"], {}):
-            del changed["nominatedNodeName"]
-        if changed == status:
+    async def _fail(self, pod: Tree, decision: Decision, prefix: str = "") -> None:
+        """Say why a pod has no node, make room for it if it may, and let it sleep."""
+        if pod["spec"].get("resourceClaims") and decision.node is None and decision.rejection is None:
+            claims = self._placer.claims.live(pod) or []
+            if any(refusal.plugin == "DynamicResources" for refusal in decision.refusals.values()) and await self._placer.claims.deallocate(claims):
+                decision.message = f"{decision.message} deallocation of ResourceClaim completed"
+                self._sleep(pod, (DEVICES,))
+                await self._reporter.failed(pod, decision.message, None)
+                return
+        outcome = self._placer.preempt(pod, decision)
+        candidate = outcome.candidate
+        self._sleep(pod, events_of(decision.plugins()))
+        if candidate is None:
+            if not outcome.keep and self.cache.denominate(pod["metadata"]["uid"]):
+                self._happened(POD_GONE)
+            await self._reporter.failed(pod, prefix + decision.message, None if outcome.keep else "")
             return
-        try:
-            await self._ctx.client.update_status(PODS, {**pod, "status": changed})
-        except (NotFound, Conflict):
+        self.cache.nominate(pod, candidate.node)
+        await self._reporter.failed(pod, prefix + decision.message, candidate.node)
+        await self._make_room(pod, candidate)
+        if not candidate.victims:
+            self._waiting.wake(key_of(pod), self._ctx.env.now())
+
+    async def _make_room(self, pod: Tree, candidate: Candidate) -> None:
+        """Evict the victims; pods of lower priority lose their nomination to the node."""
+        node, mine = candidate.node, priority_of(pod)
+        for other in [each for each in self.cache.nominated.get(node, {}).values() if priority_of(each) < mine]:
+            self.cache.denominate(other["metadata"]["uid"])
+            await self._reporter.nominated(self._pods.get_key(key_of(other)) or other, None)
+            self._waiting.wake(key_of(other), self._ctx.env.now())
+        for victim in candidate.victims:
+            held = self._binding.pop(key_of(victim), None)
+            if held is not None:
+                # It is not bound yet: its place is taken back, and it tries again
+                self._placer.forget(held)
+                self.queue.add(key_of(victim), priority_of(victim))
+                continue
+            await self._reporter.evict(pod, victim, node)
+
+    # ------------------------------------------------------------------ pod groups
+
+    async def _place_group(self, reference: tuple[Resource, str], namespace: str) -> None:
+        """Place all pods of a group that have no node, against one state of the cluster: enough of them, or none."""
+        gang = self._gangs.gang(reference, namespace)
+        members = self._gangs.members(reference, namespace)
+        todo = sorted((pod for pod in members if self._wants_node(pod)), key=_turn)
+        text = gangs.short(gang, reference[1], members)
+        if gang is None or text:
+            for pod in todo:
+                self._sleep(pod, (GROUP,))
+                await self._reporter.failed(pod, text, None, quiet=True)
             return
-
-    async def _evict(self, pod: Tree, victim: Tree, node: str) -> None:
-        meta, status = victim["metadata"], victim.get("status") or {}
-        condition: Tree = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": f"{SCHEDULER}: preempting to accommodate a higher priority pod",
-            "lastProbeTime": None,
-            "lastTransitionTime": self._ctx.env.stamp(),
-        }
-        if "generation" in meta:
-            condition["observedGeneration"] = meta["generation"]
-        others = [each for each in status.get("conditions") or () if each["type"] != "DisruptionTarget"]
-        try:
-            if "deletionTimestamp" not in meta:
-                body = {"status": {"conditions": [*others, condition]}}
-                await self._ctx.client.patch(PODS, meta["name"], body, namespace=meta["namespace"], subresource="status")
-                await self._ctx.client.delete(PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
-                self._ctx.recorder.event(victim, "Normal", "Preempted", f"Preempted by pod {pod['metadata']['uid']} on node {node}")
-        except (NotFound, Conflict):
+        there = gangs.started(members) + sum(1 for pod in gangs.counted(members) if not pod["spec"].get("nodeName") and pod["metadata"]["uid"] in self.cache.placed)
+        placed, failed = self._assume_group(gang, todo, members)
+        if there + len(placed) >= gang.minimum:
+            for assumed in placed:
+                await self._commit(assumed)
+            for pod, decision in failed:
+                await self._fail(pod, decision)
+            if gang.tree is not None:
+                await self._reporter.group(gang.tree, scheduled=True)
             return
+        await self._fail_group(gang, reference[1], placed, failed, gang.minimum - there)
+
+    def _assume_group(self, gang: Gang, todo: list[Tree], members: list[Tree]) -> tuple[list[Assumed], list[tuple[Tree, Decision]]]:
+        if gang.topology is None:
+            return self._assume_all(todo, None)
+        key = gang.topology
+        taken = [self.cache.placed[uid][0] for pod in members if (uid := pod["metadata"]["uid"]) in self.cache.placed]
+        values = dict.fromkeys(info.labels[key] for name in taken if key in (info := self.cache.nodes[name]).labels)
+        best: tuple[int, float, InDomain] | None = None
+        for value in values or sorted(dict.fromkeys(info.labels[key] for info in self.cache.live() if key in info.labels)):
+            domain = InDomain(key, value)
+            placed, _ = self._assume_all(todo, domain)
+            score = sum((decision.scores.get(each.node, 0.0) for each in placed if (decision := self.why(key_of(each.pod))) is not None), 0.0)
+            for each in reversed(placed):
+                self._placer.forget(each)
+            if best is None or (len(placed), score) > best[:2]:
+                best = (len(placed), score, domain)
+        return self._assume_all(todo, best[2] if best is not None else InDomain(key, ""))
+
+    def _assume_all(self, todo: list[Tree], domain: InDomain | None) -> tuple[list[Assumed], list[tuple[Tree, Decision]]]:
+        placed: list[Assumed] = []
+        failed: list[tuple[Tree, Decision]] = []
+        for pod in todo:
+            found = self._placer.assume(pod, domain)
+            if isinstance(found, Assumed):
+                placed.append(found)
+            else:
+                failed.append((pod, found))
+        return placed, failed
+
+    async def _fail_group(self, gang: Gang, name: str, placed: list[Assumed], failed: list[tuple[Tree, Decision]], wanted: int) -> None:
+        """Nothing of a group is bound: its places are given up, unless preemption makes room for enough of the rest."""
+        rescued: list[tuple[Tree, Candidate]] = []
+        removed: list[tuple[Tree, str]] = []
+        held = list(placed)
+        texts: dict[str, str] = {}
+        for pod, decision in failed:
+            outcome = self._placer.preempt(pod, decision)
+            texts[pod["metadata"]["uid"]] = decision.message
+            candidate = outcome.candidate
+            if candidate is None or len(held) >= wanted:
+                continue
+            for victim in candidate.victims:
+                removed.append((victim, candidate.node))
+                self.cache.remove(victim["metadata"]["uid"])
+            self.cache.place(pod, candidate.node)
+            held.append(Assumed(pod, candidate.node))
+            rescued.append((pod, candidate))
+        for each in reversed(held):
+            self._placer.forget(each)
+        for victim, node in removed:
+            self.cache.place(victim, node)
+        going = len(held) >= wanted and bool(rescued)
+        events = dict.fromkeys([GROUP, *(event for _, decision in failed for event in events_of(decision.plugins()))])
+        for pod in [*(each.pod for each in placed), *(pod for pod, _ in failed)]:
+            uid = pod["metadata"]["uid"]
+            node = next((each.node for each in held if each.pod["metadata"]["uid"] == uid), "") if going else ""
+            if node:
+                self.cache.nominate(pod, node)
+            self._sleep(pod, tuple(events))
+            await self._reporter.failed(pod, gangs.WAITING_FOR_PREEMPTION if going else texts.get(uid, gangs.UNSCHEDULABLE), node)
+        for pod, candidate in rescued if going else ():
+            await self._make_room(pod, candidate)
+        if gang.tree is not None:
+            message = gangs.WAITING_FOR_PREEMPTION if going else f'{len(placed)} of the {wanted} pods that pod group "{name}" still needs have a place'
+            await self._reporter.group(gang.tree, scheduled=False, message=message)
 
 
-def _wants_node(pod: Tree) -> bool:
-    spec = pod["spec"]
+def _turn(pod: Tree) -> tuple[int, str, str]:
+    """Sort key of a group's pods: priority, then age."""
+    meta = pod["metadata"]
+    return (-priority_of(pod), meta.get("creationTimestamp") or "", meta["name"])
+
+
+def _differs(old: Tree, new: Tree) -> bool:
+    """Tell whether a pending pod changed in what scheduling looks at."""
     return (
-        not spec.get("nodeName")
-        and "deletionTimestamp" not in pod["metadata"]
-        and not spec.get("schedulingGates")
-        and spec.get("schedulerName", SCHEDULER) == SCHEDULER
-        and (pod.get("status") or {}).get("phase") not in TERMINAL
+        old["metadata"]["uid"] != new["metadata"]["uid"]
+        or (old["spec"] is not new["spec"] and old["spec"] != new["spec"])
+        or old["metadata"].get("labels") != new["metadata"].get("labels")
+        or (old.get("status") or {}).get("resourceClaimStatuses") != (new.get("status") or {}).get("resourceClaimStatuses")
     )
-
-
-def _has_claims(spec: Tree) -> bool:
-    return any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in spec.get("volumes") or ())
 
 
 def _matters(old: Tree, new: Tree) -> bool:

@@ -1,4 +1,4 @@
-"""One scheduling decision: every node is filtered and scored, and the decision says why each node was refused."""
+"""One scheduling decision: nodes are filtered and scored, and the decision says why each node was refused."""
 
 from __future__ import annotations
 
@@ -9,20 +9,37 @@ from typing import Protocol
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler import affinity, scoring, spreading
 from kubemini.controllers.scheduler.cache import Cache, NodeInfo, priority_of
-from kubemini.controllers.scheduler.filters import Refusal, fits, node_properties, ports_free
+from kubemini.controllers.scheduler.filters import ELSEWHERE, Refusal, fits, named_nodes, node_properties, ports_free
 from kubemini.controllers.scheduler.resources import Requests, requests_of
+from kubemini.controllers.scheduler.terms import NamespaceLabels, terms_of
+
+_NO_NODE = Refusal("NodeName", ("node(s) didn't match the requested node name",), unresolvable=True)
 
 
 class Plugin(Protocol):
-    """A filter beyond the built-in ones (volumes, device claims, gangs): made for one pod, asked per node."""
+    """A filter beyond the built-in ones (volumes, device claims, a gang's domain): made for one pod, asked per node."""
 
     def refusal(self, info: NodeInfo) -> Refusal | None:
         """Return why a node does not do, or None."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A pod is refused before any node is looked at (upstream's PreFilter)."""
+
+    plugin: str
+    message: str
+    suffix: str = ""
+    """What stands in the message in the place of preemption's text. Upstream, a plugin before DynamicResources that rejects leaves that one
+    without its state, and it says ``not found``."""
+
+
 @dataclass(slots=True)
 class Decision:
-    """What came out: the chosen node (None = none does), and each refused node's `Refusal`."""
+    """What came out: the chosen node (None = none does), and each refused node's `Refusal`.
+
+    Where a node was found for a pod with a nodeSelector, the nodes beyond the selector are not listed.
+    """
 
     pod: str
     node: str | None = None
@@ -30,6 +47,11 @@ class Decision:
     nodes: int = 0
     message: str = ""
     scores: dict[str, float] = field(default_factory=dict)
+    rejection: Rejection | None = None
+
+    def plugins(self) -> dict[str, None]:
+        """Return the names of the plugins that refused."""
+        return dict.fromkeys([self.rejection.plugin] if self.rejection is not None else [each.plugin for each in self.refusals.values()])
 
 
 @dataclass(slots=True)
@@ -40,15 +62,20 @@ class Filters:
     requests: Requests
     affinity: affinity.Affinity | None
     spread: spreading.Spread | None
-    volumes: Sequence[Plugin]
-    last: Sequence[Plugin]
+    volumes: Sequence[Plugin] = ()
+    last: Sequence[Plugin] = ()
+    first: Sequence[Plugin] = ()
+    rejection: Rejection | None = None
 
     def refusal(self, info: NodeInfo, *, occupied: NodeInfo | None = None) -> Refusal | None:
         """Return the first plugin's refusal in upstream's order; `occupied` is the node as it would be with nominated pods on it."""
         spec = self.pod["spec"]
         node = info.node
         if node is None:
-            return Refusal("NodeName", ("node(s) didn't match the requested node name",), unresolvable=True)
+            return _NO_NODE
+        for plugin in self.first:
+            if (refused := plugin.refusal(info)) is not None:
+                return refused
         state = occupied or info
         refused = node_properties(spec, node) or ports_free(spec, state) or fits(self.requests, state)
         if refused is not None:
@@ -66,67 +93,82 @@ class Filters:
         return None
 
 
-def filters_of(
-    pod: Tree,
-    cache: Cache,
-    labels_of: affinity.NamespaceLabels,
-    *,
-    volumes: Sequence[Plugin] = (),
-    last: Sequence[Plugin] = (),
-    without: Iterable[str] = (),
-) -> Filters:
-    """Prepare the filters of a pod. `without` names placed pods to leave out of inter-pod rules (preemption victims)."""
+def filters_of(pod: Tree, cache: Cache, labels_of: NamespaceLabels, *, without: Iterable[str] = ()) -> Filters:
+    """Prepare the built-in filters of a pod. `without` names placed pods to leave out of inter-pod rules (preemption victims)."""
     spec = pod["spec"]
     gone = tuple(without)
-    concerned = affinity.concerns(spec) or bool(cache.anti_affine)
+    concerned = bool(cache.terms.stated) or bool(terms_of(spec))
     return Filters(
         pod,
         requests_of(spec),
         affinity.compute(pod, cache, labels_of, without=gone) if concerned else None,
         spreading.compute(pod, cache, without=gone) if spec.get("topologySpreadConstraints") else None,
-        volumes,
-        last,
     )
 
 
 def decide(filters: Filters, cache: Cache) -> Decision:
-    """Filter and score all nodes. Ties go to the node that was seen first. O(nodes)."""
+    """Filter and score. Ties go to the node that was seen first. O(nodes that the pod's nodeSelector leaves; all of them when none does)."""
     pod = filters.pod
-    meta = pod["metadata"]
-    decision = Decision(f"{meta['namespace']}/{meta['name']}")
-    feasible: list[NodeInfo] = []
-    for info in cache.live():
-        decision.nodes += 1
-        refused = filters.refusal(info)
-        if refused is None and info.name in cache.nominated:
-            refused = filters.refusal(info, occupied=with_nominated(pod, info, cache))
-        if refused is None:
-            feasible.append(info)
-        else:
-            decision.refusals[info.name] = refused
-    if not feasible:
+    spec, meta = pod["spec"], pod["metadata"]
+    decision = Decision(f"{meta['namespace']}/{meta['name']}", nodes=cache.count(), rejection=filters.rejection)
+    if filters.rejection is not None or not decision.nodes:
         decision.message = message(decision)
         return decision
-    totals = scoring.preferences(pod["spec"], feasible)
+    nominated = (pod.get("status") or {}).get("nominatedNodeName")
+    if nominated and (info := cache.nodes.get(nominated)) is not None and _refusal(filters, info, cache) is None:
+        # The room that was won is taken without looking further
+        decision.node = nominated
+        return decision
+    named = named_nodes(spec)
+    if named is not None:
+        candidates = [info for name in named if (info := cache.nodes.get(name)) is not None and info.node is not None]
+    else:
+        candidates = cache.selected(spec.get("nodeSelector"))
+    feasible = _filter(filters, candidates, cache, decision)
+    if not feasible:
+        if len(candidates) < decision.nodes:
+            seen = {info.name: None for info in candidates}
+            others = [info for info in cache.live() if info.name not in seen]
+            if named is not None:
+                decision.refusals |= {info.name: ELSEWHERE for info in others}
+            else:
+                _filter(filters, others, cache, decision)
+        decision.message = message(decision)
+        return decision
+    totals = scoring.preferences(spec, feasible)
     totals = [total + scoring.resources(filters.requests, info) for total, info in zip(totals, feasible, strict=True)]
     if filters.affinity is not None and filters.affinity.scores:
         wishes = scoring.normalised([filters.affinity.score(info) for info in feasible])
         totals = [total + scoring.POD_AFFINITY * wish for total, wish in zip(totals, wishes, strict=True)]
     if filters.spread is not None and filters.spread.soft:
-        crowds = scoring.normalised([-filters.spread.crowding(info) for info in feasible])
-        totals = [total + scoring.SPREAD * crowd for total, crowd in zip(totals, crowds, strict=True)]
+        totals = [total + scoring.SPREAD * room for total, room in zip(totals, filters.spread.scores(feasible), strict=True)]
     best = max(range(len(feasible)), key=lambda position: (totals[position], -feasible[position].index))
     decision.node = feasible[best].name
     decision.scores = {info.name: total for info, total in zip(feasible, totals, strict=True)}
     return decision
 
 
+def _refusal(filters: Filters, info: NodeInfo, cache: Cache) -> Refusal | None:
+    refused = filters.refusal(info)
+    if refused is None and info.name in cache.nominated:
+        refused = filters.refusal(info, occupied=with_nominated(filters.pod, info, cache))
+    return refused
+
+
+def _filter(filters: Filters, nodes: Iterable[NodeInfo], cache: Cache, decision: Decision) -> list[NodeInfo]:
+    feasible: list[NodeInfo] = []
+    for info in nodes:
+        refused = _refusal(filters, info, cache)
+        if refused is None:
+            feasible.append(info)
+        else:
+            decision.refusals[info.name] = refused
+    return feasible
+
+
 def with_nominated(pod: Tree, info: NodeInfo, cache: Cache) -> NodeInfo:
-    """Return a node as it would be with the nominated pods of equal or higher priority on it."""
-    copy = NodeInfo(info.name, info.index)
-    copy.node, copy.allocatable, copy.cpu, copy.memory = info.node, info.allocatable, info.cpu, info.memory
-    copy.used, copy.used_cpu, copy.used_memory = dict(info.used), info.used_cpu, info.used_memory
-    copy.ports = {key: dict(users) for key, users in info.ports.items()}
+    """Return a copy of a node as it would be with the nominated pods of equal or higher priority on it."""
+    copy = info.copy()
     for uid, other in cache.nominated.get(info.name, {}).items():
         if uid != pod["metadata"]["uid"] and priority_of(other) >= priority_of(pod):
             copy.change(other, requests_of(other["spec"]), 1)
@@ -137,9 +179,15 @@ def message(decision: Decision) -> str:
     """Return upstream's text of a decision without a node: how many nodes gave which reason, sorted as text."""
     if not decision.nodes:
         return "no nodes available to schedule pods"
+    if decision.rejection is not None:
+        return f"0/{decision.nodes} nodes are available: {decision.rejection.message}."
+    return f"0/{decision.nodes} nodes are available: {counted(decision.refusals.values())}."
+
+
+def counted(refusals: Iterable[Refusal]) -> str:
+    """Return how often each reason was given, the entries sorted as text."""
     counts: dict[str, int] = {}
-    for refusal in decision.refusals.values():
+    for refusal in refusals:
         for reason in refusal.reasons:
             counts[reason] = counts.get(reason, 0) + 1
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{decision.nodes} nodes are available: {listed}."
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
 from kubemini.api.trees import Tree
-from kubemini.controllers.scheduler.cache import NodeInfo, host_ports
+from kubemini.controllers.scheduler.cache import NodeInfo, ports_of
 from kubemini.controllers.scheduler.resources import PODS, Requests
-from kubemini.machinery.memo import by_identity
 
 UNSCHEDULABLE_TAINT = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
 
@@ -28,7 +26,9 @@ class Refusal:
 
 _CORDONED = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), unresolvable=True)
 _TAINTED = Refusal("TaintToleration", ("node(s) had untolerated taint(s)",), unresolvable=True)
-_SELECTOR = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), unresolvable=True)
+SELECTOR = Refusal("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), unresolvable=True)
+ELSEWHERE = Refusal("NodeAffinity", ("node(s) didn't satisfy plugin(s) [NodeAffinity]",), unresolvable=True)
+"""Of the nodes that a pod bound by name (``matchFields``) does not name: they are not even looked at."""
 _PORTS = Refusal("NodePorts", ("node(s) didn't have free ports for the requested pod ports",))
 
 
@@ -40,10 +40,18 @@ def node_properties(spec: Tree, node: Tree) -> Refusal | None:
     tolerations = spec.get("tolerations") or ()
     if node["spec"].get("unschedulable") and not any(tolerates(toleration, UNSCHEDULABLE_TAINT) for toleration in tolerations):
         return _CORDONED
+    if not tolerates_hard(spec, node):
+        return _TAINTED
+    return None if matches_node(spec, node) else SELECTOR
+
+
+def tolerates_hard(spec: Tree, node: Tree) -> bool:
+    """Tell whether a pod tolerates all NoSchedule and NoExecute taints of a node."""
+    tolerations = spec.get("tolerations") or ()
     for taint in node["spec"].get("taints") or ():
         if taint["effect"] in ("NoSchedule", "NoExecute") and not any(tolerates(toleration, taint) for toleration in tolerations):
-            return _TAINTED
-    return None if matches_node(spec, node) else _SELECTOR
+            return False
+    return True
 
 
 def tolerates(toleration: Tree, taint: Tree) -> bool:
@@ -64,15 +72,31 @@ def tolerates(toleration: Tree, taint: Tree) -> bool:
 
 def matches_node(spec: Tree, node: Tree) -> bool:
     """Tell whether nodeSelector and required node affinity accept a node."""
+    selector, affinity = spec.get("nodeSelector"), spec.get("affinity")
+    if not selector and not affinity:
+        return True
     labels = node["metadata"].get("labels") or {}
-    selector = spec.get("nodeSelector")
     if selector and any(labels.get(key) != value for key, value in selector.items()):
         return False
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    required = ((affinity or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
     if not required:
         return True
     return any(matches_term(term, labels, node["metadata"]["name"]) for term in required.get("nodeSelectorTerms") or ())
+
+
+def named_nodes(spec: Tree) -> list[str] | None:
+    """Return the only nodes that required node affinity allows by name, in order, or None where it names none in some term."""
+    affinity = spec.get("affinity")
+    required = ((affinity or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not required or not required.get("nodeSelectorTerms"):
+        return None
+    allowed: dict[str, None] = {}
+    for term in required["nodeSelectorTerms"]:
+        lists: list[list[str]] = [each.get("values") or [] for each in term.get("matchFields") or () if each["key"] == "metadata.name" and each["operator"] == "In"]
+        if not lists:
+            return None
+        allowed |= dict.fromkeys(name for name in lists[0] if all(name in others for others in lists[1:]))
+    return list(allowed)
 
 
 def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
@@ -84,7 +108,7 @@ def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
 
 
 def _holds(requirement: Tree, labels: Mapping[str, str]) -> bool:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or ()
+    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
     present = key in labels
     if operator == "In":
         return present and labels[key] in values
@@ -120,21 +144,10 @@ def fits(requests: Requests, info: NodeInfo) -> Refusal | None:
     return Refusal("NodeResourcesFit", reasons, unresolvable=hopeless)
 
 
-_ports = by_identity()(lambda containers: host_ports({"containers": containers}))
-
-
 def ports_free(spec: Tree, info: NodeInfo) -> Refusal | None:
     """Check host ports: the same port and protocol on the same address, or on all addresses, clashes."""
-    wanted: list[tuple[str, int, str]] = _ports(spec["containers"]) if not spec.get("initContainers") else host_ports(spec)
-    for protocol, port, address in wanted:
+    for protocol, port, address in ports_of(spec):
         users = info.ports.get((protocol, port))
         if users and (address in users or "0.0.0.0" in users or address == "0.0.0.0"):  # noqa: S104
             return _PORTS
     return None
-
-
-def has_host_ports(spec: Tree) -> bool:
-    """Tell whether a pod asks for host ports."""
-    return bool(_ports(spec["containers"]) if not spec.get("initContainers") else host_ports(spec))
-
-

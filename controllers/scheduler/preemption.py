@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import Cache, NodeInfo, priority_of
-from kubemini.controllers.scheduler.deciding import Decision, Filters, with_nominated
+from kubemini.controllers.scheduler.deciding import Decision, Filters, counted, with_nominated
 from kubemini.controllers.scheduler.filters import Refusal
 from kubemini.controllers.scheduler.resources import requests_of
 from kubemini.machinery.labels import from_label_selector
-from kubemini.machinery.memo import by_identity
 from kubemini.runtime.env import from_stamp
 
-_selector = by_identity()(lambda tree: from_label_selector(tree))
-
 FiltersWithout = Callable[[Sequence[str]], Filters]
-"""Prepares the pod's filters with some placed pods left out of inter-pod rules."""
+"""Prepares the pod's filters with some placed pods left out of rules between pods."""
+
+CANDIDATES_SHARE, CANDIDATES_LEAST = 10, 100
+"""How many candidates are enough: this share of the nodes in percent, and at least so many."""
 
 
 @dataclass(slots=True)
@@ -36,6 +36,8 @@ class Outcome:
     candidate: Candidate | None = None
     text: str = ""
     refusals: dict[str, Refusal] = field(default_factory=dict)
+    keep: bool = False
+    """Whether an earlier nomination stays: nothing was looked at."""
 
 
 NOT_HELPFUL = Refusal("DefaultPreemption", ("Preemption is not helpful for scheduling",))
@@ -55,28 +57,36 @@ def eligible(pod: Tree, cache: Cache) -> str:
     return ""
 
 
-def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout) -> Outcome:
-    """Look for the best candidate among the nodes whose refusal preemption may cure. Cost: those nodes and their lower-priority pods."""
+def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout, *, offset: int = 0) -> Outcome:
+    """Look for the best candidate among the nodes whose refusal preemption may cure, from the `offset`-th of them on.
+
+    Cost: those nodes, until enough candidates are found, and their lower-priority pods.
+    """
     outcome = Outcome()
+    barred = eligible(pod, cache)
+    if barred:
+        outcome.text, outcome.keep = barred, True
+        return outcome
+    if decision.rejection is not None:
+        outcome.text = f"0/{decision.nodes} nodes are available: {decision.nodes} {NOT_HELPFUL.reasons[0]}."
+        return outcome
+    curable = [name for name, refusal in decision.refusals.items() if not refusal.unresolvable]
+    enough = max(len(curable) * CANDIDATES_SHARE // 100, CANDIDATES_LEAST)
+    outcome.refusals = {name: NOT_HELPFUL for name, refusal in decision.refusals.items() if refusal.unresolvable}
     candidates: list[Candidate] = []
-    for name, refusal in decision.refusals.items():
-        if refusal.unresolvable:
-            outcome.refusals[name] = NOT_HELPFUL
-            continue
+    start = offset % len(curable) if curable else 0
+    for name in (*curable[start:], *curable[:start]):
         found = _victims(pod, cache.nodes[name], cache, budgets, filters_without)
         if isinstance(found, Candidate):
             candidates.append(found)
+            if len(candidates) >= enough:
+                break
         else:
             outcome.refusals[name] = found
     if candidates:
-        outcome.candidate = min(candidates, key=_rank)
-        return outcome
-    counts: dict[str, int] = {}
-    for refusal in outcome.refusals.values():
-        for reason in refusal.reasons:
-            counts[reason] = counts.get(reason, 0) + 1
-    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    outcome.text = f"0/{decision.nodes} nodes are available: {listed}."
+        outcome.candidate = min(candidates, key=rank)
+    else:
+        outcome.text = f"0/{decision.nodes} nodes are available: {counted(outcome.refusals.values())}."
     return outcome
 
 
@@ -86,35 +96,29 @@ def _victims(pod: Tree, info: NodeInfo, cache: Cache, budgets: Sequence[Tree], f
     if not lower:
         return NO_VICTIMS
     trial = with_nominated(pod, info, cache)
-    trial.pods = dict(info.pods)
     for other in lower:
-        _take(trial, other)
-    gone = {other["metadata"]["uid"]: other for other in lower}
+        trial.change(other, requests_of(other["spec"]), -1)
+    gone = dict.fromkeys(other["metadata"]["uid"] for other in lower)
     refused = filters_without(list(gone)).refusal(trial)
     if refused is not None:
         return refused
-    lower.sort(key=_importance)
-    violating, others = _by_budget(lower, budgets)
+    lower.sort(key=importance)
+    violating, others = by_budget(lower, budgets)
     victims: list[Tree] = []
     violations = 0
-    for group, counted in ((violating, True), (others, False)):
+    for group, violation in ((violating, 1), (others, 0)):
         for other in group:
             # Reprieve: put it back, and keep it there where the pod still fits
-            trial.change(other, requests_of(other["spec"]), 1)
-            trial.pods[other["metadata"]["uid"]] = other
+            requests = requests_of(other["spec"])
+            trial.change(other, requests, 1)
             del gone[other["metadata"]["uid"]]
             if filters_without(list(gone)).refusal(trial) is not None:
-                _take(trial, other)
-                gone[other["metadata"]["uid"]] = other
+                trial.change(other, requests, -1)
+                gone[other["metadata"]["uid"]] = None
                 victims.append(other)
-                violations += counted
-    victims.sort(key=_importance)
+                violations += violation
+    victims.sort(key=importance)
     return Candidate(info.name, victims, violations)
-
-
-def _take(info: NodeInfo, pod: Tree) -> None:
-    info.change(pod, requests_of(pod["spec"]), -1)
-    del info.pods[pod["metadata"]["uid"]]
 
 
 def _started(pod: Tree) -> float:
@@ -122,23 +126,26 @@ def _started(pod: Tree) -> float:
     return from_stamp(text)
 
 
-def _importance(pod: Tree) -> tuple[int, float, str]:
+def importance(pod: Tree) -> tuple[int, float, str]:
     """Sort key: higher priority first, then the earlier start."""
     return (-priority_of(pod), _started(pod), pod["metadata"]["uid"])
 
 
-def _by_budget(pods: Sequence[Tree], budgets: Sequence[Tree]) -> tuple[list[Tree], list[Tree]]:
-    """Split pods into those whose eviction would break a disruption budget, and the others."""
+def by_budget(pods: Sequence[Tree], budgets: Sequence[Tree]) -> tuple[list[Tree], list[Tree]]:
+    """Split pods into those whose eviction would break a disruption budget, and the others. Budgets are spent in the order of `pods`."""
     allowed = [(budget.get("status") or {}).get("disruptionsAllowed", 0) for budget in budgets]
-    violating, others = [], []
+    violating: list[Tree] = []
+    others: list[Tree] = []
     for pod in pods:
         broken = False
-        labels = pod["metadata"].get("labels")
+        meta = pod["metadata"]
+        labels = meta.get("labels")
         for position, budget in enumerate(budgets):
             selector = budget["spec"].get("selector")
-            if budget["metadata"]["namespace"] != pod["metadata"]["namespace"] or not labels or selector is None:
+            if budget["metadata"]["namespace"] != meta["namespace"] or not labels or not selector:
+                # A budget with an empty selector selects nothing here
                 continue
-            if not _selector(selector).matches(labels) or pod["metadata"]["name"] in ((budget.get("status") or {}).get("disruptedPods") or {}):
+            if not from_label_selector(selector).matches(labels) or meta["name"] in ((budget.get("status") or {}).get("disruptedPods") or {}):
                 continue
             allowed[position] -= 1
             broken = broken or allowed[position] < 0
@@ -146,7 +153,7 @@ def _by_budget(pods: Sequence[Tree], budgets: Sequence[Tree]) -> tuple[list[Tree
     return violating, others
 
 
-def _rank(candidate: Candidate) -> tuple[int, int, int, int, float]:
+def rank(candidate: Candidate) -> tuple[int, int, int, int, float]:
     """Sort key of candidates: fewest violations, lowest highest priority, lowest sum, fewest victims, latest start of the most important."""
     victims = candidate.victims
     highest = priority_of(victims[0]) if victims else -(2**31)

@@ -1,4 +1,4 @@
-"""Scores of feasible nodes, as upstream's default profile weighs them."""
+"""Scores of feasible nodes, as upstream's default profile weighs them. Exact fractions, not whole points: fewer ties, so that pods spread."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from kubemini.controllers.scheduler.resources import Requests
 TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY = 3, 2, 2, 2
 """Weights of TaintToleration, NodeAffinity, PodTopologySpread and InterPodAffinity; the resource scores weigh 1."""
 
+Wish = tuple[float, float]
+"""What a node object alone says: the weight of preferred node affinity, the number of untolerated soft taints."""
+INDIFFERENT: Wish = (0.0, 0.0)
+
 
 def resources(requests: Requests, info: NodeInfo) -> float:
     """Return LeastAllocated plus BalancedAllocation of cpu and memory with the pod on the node, 0 to 200."""
@@ -21,35 +25,40 @@ def resources(requests: Requests, info: NodeInfo) -> float:
     memory_share = min(used_memory / memory, 1.0) if memory else 1.0
     least = ((1.0 - cpu_share) + (1.0 - memory_share)) * 50.0
     if not requests.fit.get("cpu") and not requests.fit.get("memory"):
+        # BalancedAllocation leaves best-effort pods alone: it would send them all to one node
         return least
     return least + (1.0 - abs(cpu_share - memory_share) / 2.0) * 100.0
 
 
-def preferences(spec: Tree, nodes: Sequence[NodeInfo]) -> list[float]:
-    """Return the part of the scores that depends on node objects alone: preferred node affinity and tolerated soft taints, normalised over `nodes`."""
-    preferred = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    affinity = [0.0] * len(nodes)
-    if preferred:
-        for position, info in enumerate(nodes):
-            node = info.node or {"metadata": {}}
-            labels, name = node["metadata"].get("labels") or {}, info.name
-            affinity[position] = float(sum(term["weight"] for term in preferred if matches_term(term["preference"], labels, name) or _empty(term["preference"])))
-    soft = [float(_untolerated(spec, info)) for info in nodes]
-    highest, worst = max(affinity, default=0.0), max(soft, default=0.0)
-    return [
-        NODE_AFFINITY * (wish * 100.0 / highest if highest else 0.0) + TAINTS * (100.0 - bad * 100.0 / worst if worst else 100.0)
-        for wish, bad in zip(affinity, soft, strict=True)
-    ]
-
-
-def _empty(term: Tree) -> bool:
-    return not term.get("matchExpressions") and not term.get("matchFields")
-
-
-def _untolerated(spec: Tree, info: NodeInfo) -> int:
+def wish(spec: Tree, info: NodeInfo) -> Wish:
+    """Return what a node object alone says about how welcome a pod is."""
+    affinity, node = spec.get("affinity"), info.node
+    if node is None:
+        return INDIFFERENT
+    weight = 0.0
+    if affinity:
+        for term in (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            preference = term["preference"]
+            if not (preference.get("matchExpressions") or preference.get("matchFields")) or matches_term(preference, info.labels, info.name):
+                weight += term["weight"]
+    taints = node["spec"].get("taints")
+    if not taints:
+        return (weight, 0.0)
     tolerations = [each for each in spec.get("tolerations") or () if (each.get("effect") or "PreferNoSchedule") == "PreferNoSchedule"]
-    taints = (info.node or {"spec": {}})["spec"].get("taints") or ()
-    return sum(1 for taint in taints if taint["effect"] == "PreferNoSchedule" and not any(tolerates(each, taint) for each in tolerations))
+    bad = sum(1.0 for taint in taints if taint["effect"] == "PreferNoSchedule" and not any(tolerates(each, taint) for each in tolerations))
+    return (weight, bad)
+
+
+def welcome(wish: Wish, best: float, worst: float) -> float:
+    """Return the weighted score of a wish; `best` and `worst` are the highest weight and taint count among the feasible nodes."""
+    return NODE_AFFINITY * (wish[0] * 100.0 / best if best else 0.0) + TAINTS * (100.0 - wish[1] * 100.0 / worst if worst else 100.0)
+
+
+def preferences(spec: Tree, nodes: Sequence[NodeInfo]) -> list[float]:
+    """Return the part of the scores that depends on node objects alone, normalised over `nodes`."""
+    wishes = [wish(spec, info) for info in nodes]
+    best, worst = max((each[0] for each in wishes), default=0.0), max((each[1] for each in wishes), default=0.0)
+    return [welcome(each, best, worst) for each in wishes]
 
 
 def normalised(raw: Sequence[float]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from kubemini.server.registry import Kind, Registry
@@ -21,12 +22,22 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
     return (*core_kinds(codec), *workload_kinds(codec), crds, *owned_kinds())
 
 
-def builtin_registry(version: str, *, metrics_server: bool = False) -> Registry:
-    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server."""
+def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Callable[[str], bool] | None = None) -> Registry:
+    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server, and the alpha kinds whose feature gates are on."""
     registry = Registry(builtin_kinds(version))
+    if enabled is not None:
+        for kind in _gated(version, enabled):
+            registry.add(kind)
     if metrics_server:
         from kubemini.server.kinds.catalogue import metrics_kinds
 
         for kind in metrics_kinds():
             registry.add(kind)
     return registry
+
+
+def _gated(version: str, enabled: Callable[[str], bool]) -> list[Kind]:
+    from kubemini.machinery.schema.builtin import builtin_schemas
+    from kubemini.server.kinds.catalogue import gated_kinds
+
+    return [kind for gate, kinds in gated_kinds(builtin_schemas(version).codec).items() if enabled(gate) for kind in kinds]
