@@ -78,6 +78,8 @@ spec:
     replicas: 1
     template:
       spec:
+        parallelism: 1
+        completions: 1
         backoffLimit: 0
         template:
           metadata: {annotations: {kubemini.dev/ready-after: 3s, kubemini.dev/run-for: 90s}}
@@ -91,6 +93,8 @@ spec:
     replicas: 4
     template:
       spec:
+        parallelism: 1
+        completions: 1
         backoffLimit: 0
         template:
           metadata: {annotations: {kubemini.dev/ready-after: 2s, kubemini.dev/run-for: 95s}}
