@@ -50,6 +50,31 @@ class StoreReader:
         """Return the objects of a namespace whose names start with `prefix`, in key order."""
         return [record.obj for record in self._store.table(resource).values(f"{namespace}/{prefix}")]
 
+    def feed(self, resource: str) -> StoreFeed:
+        """Return a cursor over the changes of a resource from now on."""
+        return StoreFeed(self._store.table(resource).watch())
+
+
+class StoreFeed:
+    """The changes of a resource, for admission that keeps sums."""
+
+    __slots__ = ("_watch",)
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def poll(self) -> list[tuple[Tree | None, Tree | None]] | None:
+        """Return (before, after) of each change since the last call; None when the history no longer reaches back."""
+        if not self._watch.ready:
+            return []
+        try:
+            changes = [event.change for event in self._watch.poll()]
+        except Compacted:
+            return None
+        return [
+            (each.old.obj if each.old is not None else None, each.new.obj if each.new is not None else None) for each in changes if each is not None
+        ]
+
 
 class WatchStart:
     """An opened watch: `initial` records to show as ADDED first, then `cursor`; `mark_initial` asks for the initial-events bookmark between the two."""

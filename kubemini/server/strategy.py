@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
 from kubemini.machinery.schema.contract import Codec, Decoded
 from kubemini.runtime.env import Env
 
-__all__ = ["Codec", "Column", "Decoded", "Reader", "Scale", "Strategy", "Table", "WriteContext"]
+__all__ = ["Codec", "Column", "Decoded", "Feed", "Followable", "Reader", "Scale", "Strategy", "Table", "WriteContext"]
 
 
 class Reader(Protocol):
@@ -33,6 +33,21 @@ class Reader(Protocol):
     def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
         """Return the objects of a namespace whose names start with `prefix`, in key order. O(log n) beside the matches."""
         ...
+
+
+class Feed(Protocol):
+    """A cursor over the changes of one resource, for what keeps sums instead of counting again."""
+
+    def poll(self) -> list[tuple[Tree | None, Tree | None]] | None:
+        """Return each change since the last call as (before, after), None where there was or is no object. None = some are lost: count again."""
+
+
+@runtime_checkable
+class Followable(Protocol):
+    """A reader that can say what changed."""
+
+    def feed(self, resource: str) -> Feed:
+        """Return a cursor that starts now."""
 
 
 @dataclass(frozen=True, slots=True)

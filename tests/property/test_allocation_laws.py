@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kubemini.api.trees import Tree
 from kubemini.machinery import quantity, quota
 from kubemini.machinery.errors import ApiStatus, Forbidden
+from kubemini.machinery.quota_tally import Tally
+from kubemini.runtime.env import to_stamp
 from tests.unit.core.conftest import Desk
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -115,6 +117,47 @@ def _created(desk: Desk, name: str, cpu: str, gpus: int) -> bool:
         desk.pod(name=name, container={"resources": resources})
         return True
     return False
+
+
+LIMITS: list[Tree] = [
+    {"spec": {"hard": {"pods": "9", "requests.cpu": "9"}}},
+    {"spec": {"hard": {"count/pods": "9"}, "scopes": ["NotTerminating"]}},
+    {"spec": {"hard": {"pods": "9"}, "scopes": ["BestEffort"]}},
+]
+STATES = st.fixed_dictionaries(
+    {
+        "cpu": CPU | st.none(),
+        "phase": st.sampled_from(["Running", "Failed"]),
+        "deadline": st.booleans(),
+        "leaving": st.sampled_from([None, None, 30, 90]),
+    }
+)
+
+
+def state(name: str, drawn: Tree) -> Tree:
+    """Return a pod of some state; `leaving` is when it should be gone."""
+    metadata: Tree = {"name": name, "namespace": "default"}
+    if drawn["leaving"] is not None:
+        metadata["deletionTimestamp"] = to_stamp(drawn["leaving"])
+    resources = {"requests": {"cpu": drawn["cpu"]}} if drawn["cpu"] else {}
+    spec: Tree = {"containers": [{"resources": resources}]}
+    if drawn["deadline"]:
+        spec["activeDeadlineSeconds"] = 5
+    return {"metadata": metadata, "spec": spec, "status": {"phase": drawn["phase"]}}
+
+
+@given(st.sampled_from(LIMITS), st.lists(st.tuples(NAMES, STATES | st.none(), st.integers(0, 120)), max_size=12))
+def test_kept_sums_are_those_of_a_count(limit: Tree, changes: list[tuple[str, Tree | None, int]]) -> None:
+    """After any changes, and at any time, a tally says what counting all objects says."""
+    objects: dict[str, Tree] = {}
+    tally = Tally(limit, "pods", [])
+    for name, drawn, now in changes:
+        new = None if drawn is None else state(name, drawn)
+        tally.replace(objects.pop(name, None), new)
+        if new is not None:
+            objects[name] = new
+        assert tally.used(now) == quota.used(limit, (("pods", each) for each in objects.values()), now)
+    assert Tally(limit, "pods", objects.values()).used(60) == tally.used(60)
 
 
 PODS = st.lists(st.tuples(CPU, st.sampled_from(["Running", "Failed"])), max_size=5)

@@ -28,11 +28,11 @@ NAMESPACE = "default"
 class Desk:
     """Writes to a fresh API server, and tells what it answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         self.env = Env(seed=7, clock=lambda: EPOCH)
         self.registry = Registry(KINDS)
         self.api = ApiServer(
-            store=Store(),
+            store=store or Store(),
             registry=self.registry,
             env=self.env,
             chain=Chain(builtin_plugins()),

@@ -7,6 +7,8 @@ import pytest
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import Forbidden
 from kubemini.server.options import Outcome
+from kubemini.store import Store
+from tests.unit.core.conftest import Desk
 
 
 def forbidden(desk: Any, kind: str, **fields: Any) -> str:
@@ -174,6 +176,33 @@ def test_scopes_choose_the_pods_of_a_quota(desk: Any, scope: Tree, spec: Tree, c
         assert "exceeded quota: q" in forbidden(desk, "Pod", spec=pod_of({}, **spec))
     else:
         desk.create("Pod", spec=pod_of({}, **spec))
+
+
+def test_a_changed_quota_counts_anew(desk: Any) -> None:
+    """What was there before a limit was named counts too; a quota of the same name that comes later is another one."""
+    quota(desk, {"pods": "2"})
+    desk.create("Pod", name="a", spec=pod_of(GPU))
+    desk.patch("ResourceQuota", "q", {"spec": {"hard": {"requests.nvidia.com/gpu": "4"}}})
+    assert "requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=4" in forbidden(desk, "Pod", spec=pod_of(GPU))
+    desk.delete("ResourceQuota", "q")
+    desk.create("Pod", name="b", spec=pod_of(GPU))
+    quota(desk, {"requests.nvidia.com/gpu": "8"})
+    assert "used: requests.nvidia.com/gpu=8" in forbidden(desk, "Pod", spec=pod_of(GPU))
+
+
+def test_a_quota_that_slept_for_long_counts_anew() -> None:
+    """Changes that the store no longer remembers are not missed."""
+    desk = Desk(Store(history=4))
+    desk.create("Namespace", name="other")
+    desk.create("ServiceAccount", namespace="other", name="default")
+    quota(desk, {"configmaps": "3"})
+    desk.create("ConfigMap", name="a")
+    for index in range(40):
+        desk.create("ConfigMap", namespace="other", name=f"c{index}")
+    desk.delete("ConfigMap", "a")
+    for index in range(3):
+        desk.create("ConfigMap", name=f"b{index}")
+    assert "used: configmaps=3" in forbidden(desk, "ConfigMap")
 
 
 def test_quotas_are_of_their_namespace(desk: Any) -> None:
