@@ -10,10 +10,12 @@ from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.integrations.framework import Integration
 from kubemini.controllers.kueue.integrations.job import JobIntegration
 from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
+from kubemini.controllers.kueue.integrations.pod_controller import PodController
 from kubemini.controllers.kueue.integrations.reconciler import JobReconciler
+from kubemini.controllers.kueue.integrations.serving import LeaderWorkerSetController, StatefulSetController
 from kubemini.controllers.kueue.queue_controllers import ClusterQueueController, CohortController, LocalQueueController, in_use_controllers
 from kubemini.controllers.kueue.scheduler import Scheduler
-from kubemini.controllers.kueue.webhooks import jobs, quota, workloads
+from kubemini.controllers.kueue.webhooks import jobs, pods, quota, serving, workloads
 from kubemini.controllers.kueue.workload_controller import WorkloadController
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
@@ -35,10 +37,16 @@ def create(settings: Settings) -> list[Controller]:
         *in_use_controllers(hub),
     ]
     controllers += [JobReconciler(hub, kind) for kind in INTEGRATIONS if kind.name in config.frameworks]
+    if "pod" in config.frameworks:
+        controllers.append(PodController(hub))
+    if "statefulset" in config.frameworks:
+        controllers.append(StatefulSetController(hub))
+    if "leaderworkerset.x-k8s.io/leaderworkerset" in config.frameworks:
+        controllers.append(LeaderWorkerSetController(hub))
     return controllers
 
 
 def webhooks(settings: Settings) -> list[Webhook]:
     """Build its webhooks."""
     config = KueueConfig.of(settings.kueue, settings.gates)
-    return [*quota.webhooks(), *workloads.webhooks(), *jobs.webhooks(config)]
+    return [*quota.webhooks(), *workloads.webhooks(), *jobs.webhooks(config), *pods.webhooks(config), *serving.webhooks(config)]

@@ -150,8 +150,9 @@ class Assignment:
             entry: Tree = {"name": each.name}
             if each.flavors:
                 entry["flavors"] = {resource: choice.flavor for resource, choice in sorted(each.flavors.items())}
-            if each.request.total:
-                entry["resourceUsage"] = {resource: shown(resource, value) for resource, value in sorted(each.request.total.items())}
+            usage = {resource: shown(resource, value) for resource, value in sorted(each.request.total.items()) if resource in each.flavors}
+            if usage:
+                entry["resourceUsage"] = usage
             entry["count"] = each.request.count
             if each.topology is not None:
                 entry["topologyAssignment"] = each.topology

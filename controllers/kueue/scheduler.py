@@ -26,8 +26,8 @@ from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import split_key
 
 CYCLE = "cycle"
-BATCH_SECONDS = 1.0
-"""Releases of quota are answered together this long after the first one (upstream's ``UpdatesBatchPeriod``)."""
+BATCH_SECONDS, BATCH_PER_WAITING, BATCH_LIMIT = 0.1, 20e-6, 1.0
+"""Releases of quota are answered together this long after the first one, longer where many wait (upstream: always 1 s)."""
 REMEMBERED = 8192
 
 
@@ -54,7 +54,7 @@ class Scheduler(Controller):
         if urgent:
             self.queue.add(CYCLE)
         else:
-            self.queue.add_after(CYCLE, BATCH_SECONDS)
+            self.queue.add_after(CYCLE, min(BATCH_SECONDS + len(self.hub.waits_in) * BATCH_PER_WAITING, BATCH_LIMIT))
 
     async def reconcile(self, key: str) -> float | None:
         """Run one cycle and write its decisions."""

@@ -16,6 +16,7 @@ from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.workloads import cluster_queue, gated
+from kubemini.controllers.kueue.writing import update_workload
 from kubemini.machinery.errors import NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.env import from_stamp, to_stamp
@@ -79,6 +80,8 @@ class WorkloadController(Controller):
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None:
             self.queue.add(key_of(new))
+            if old is not None and gated(old) and not gated(new) and self.config.on("AdmissionGatedBy"):
+                self._ctx.recorder.event(new, "Normal", "AdmissionGateCleared", "Admission gate cleared, workload is now admissible")
 
     def _of_local_queue(self, key: str) -> None:
         for workload in self._workloads.by_index("queue", key):
@@ -132,7 +135,7 @@ class WorkloadController(Controller):
         this = _Pass(Draft(tree, self._ctx.env.stamp()), [])
         spec_change = self._steps(tree, this, now)
         if spec_change is not None:
-            await self._ctx.client.update(WORKLOADS, spec_change)
+            await update_workload(self._ctx, spec_change)
             return this.again
         if this.draft.changed:
             stored = await self._ctx.client.update_status(WORKLOADS, this.draft.tree())
@@ -153,7 +156,7 @@ class WorkloadController(Controller):
         if "deletionTimestamp" in meta or (conditions.finished(tree) and names.JOB_UID in (meta.get("labels") or {})):
             smaller = without_finalizer(tree, names.RESOURCE_IN_USE)
             if smaller is not None:
-                await self._ctx.client.update(WORKLOADS, smaller)
+                await update_workload(self._ctx, smaller)
                 return True
         return "deletionTimestamp" in meta
 
@@ -177,7 +180,7 @@ class WorkloadController(Controller):
         for name in _priority_class(tree):
             found = self._classes.get(name)
             if found is not None and found.get("value") != tree["spec"].get("priority"):
-                await self._ctx.client.update(WORKLOADS, {**tree, "spec": {**tree["spec"], "priority": found["value"]}})
+                await update_workload(self._ctx, {**tree, "spec": {**tree["spec"], "priority": found["value"]}})
                 return True
         return False
 
@@ -297,7 +300,6 @@ class WorkloadController(Controller):
         elif not holders and is_gated:
             message = "AdmissionGatedBy cleared, waiting for quota reservation"
             this.draft.mark(names.QUOTA_RESERVED, False, reservation.pending_reason(self.config), message)
-            this.event("Normal", "AdmissionGateCleared", "Admission gate cleared, workload is now admissible")
 
     def _required(self, tree: Tree, local: Tree | None) -> Sequence[str] | None:
         """Return the names of the checks that a Workload needs, or None where its ClusterQueue is unknown."""

@@ -16,6 +16,20 @@ Change = Callable[[Draft], bool]
 """Makes a change; returns False where it must not be made any more."""
 
 
+def round_tripped(workload: Tree) -> Tree:
+    """Return a Workload as a typed client writes it: the metadata of pod templates is there even when it is empty."""
+    pod_sets = workload["spec"].get("podSets") or []
+    if all("metadata" in each["template"] for each in pod_sets):
+        return workload
+    filled = [each if "metadata" in each["template"] else {**each, "template": {"metadata": {}, **each["template"]}} for each in pod_sets]
+    return {**workload, "spec": {**workload["spec"], "podSets": filled}}
+
+
+async def update_workload(ctx: Context, workload: Tree) -> Tree:
+    """Write a Workload's spec or metadata; its resourceVersion is the precondition."""
+    return await ctx.client.update(WORKLOADS, round_tripped(workload))
+
+
 async def write_status(ctx: Context, workload: Tree, change: Change) -> Tree | None:
     """Write a change of a Workload's status; on a conflict make it again on the newest object of the same uid.
 

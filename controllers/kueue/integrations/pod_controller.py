@@ -38,7 +38,7 @@ from kubemini.controllers.kueue.integrations.podsets import start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, resolve
 from kubemini.controllers.kueue.integrations.reconciler import max_execution_time, pods_ready_condition, prebuilt_name, release_quota
 from kubemini.controllers.kueue.workloads import assignments, reclaimable_pods, workload_name
-from kubemini.controllers.kueue.writing import write_status
+from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
 from kubemini.runtime.controller import Context, Controller
@@ -257,7 +257,7 @@ class PodController(Controller):
         new = owners([pod for pod in pods.pods if pod["metadata"]["uid"] not in surplus and counts(pod)], known)
         if new:
             meta = workload["metadata"]
-            stored = await self._ctx.client.update(WORKLOADS, {**workload, "metadata": {**meta, "ownerReferences": [*(meta.get("ownerReferences") or ()), *new]}})
+            stored = await update_workload(self._ctx, {**workload, "metadata": {**meta, "ownerReferences": [*(meta.get("ownerReferences") or ()), *new]}})
             self._event(stored, "Normal", names.OWNER_REFERENCES_ADDED, f"Added {len(new)} owner reference(s)")
             return True
         return bool(compared.excess)
@@ -418,7 +418,7 @@ class PodController(Controller):
         if smaller is None:
             return False
         try:
-            await self._ctx.client.update(WORKLOADS, smaller)
+            await update_workload(self._ctx, smaller)
         except NotFound:
             return False
         return True

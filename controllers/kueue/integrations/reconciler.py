@@ -31,11 +31,11 @@ from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.integrations.slices import Slices, elastic
 from kubemini.controllers.kueue.workloads import gated, reclaimable_pods, workload_name
-from kubemini.controllers.kueue.writing import write_status
+from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
 from kubemini.runtime.controller import Context, Controller
-from kubemini.runtime.keys import controller_of, key_of, owner_reference, owner_uids, split_key
+from kubemini.runtime.keys import controller_of, controller_uid, key_of, owner_reference, owner_uids, split_key
 
 OWNERS = (JOBS, JOB_SETS, STATEFUL_SETS, REPLICA_SETS, DEPLOYMENTS, LEADER_WORKER_SETS)
 REQUEUED_REASONS = (names.PREEMPTED, names.EVICTED_BY_NODE_FAILURES)
@@ -63,7 +63,7 @@ class JobReconciler(Controller):
         self._owners = {each: ctx.informer(each) for each in OWNERS}
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)
         self._pod_classes = ctx.informer(PRIORITY_CLASSES)
-        self._jobs.add_index("controller", lambda tree: (owner["uid"],) if (owner := controller_of(tree)) else ())
+        self._jobs.add_index("controller", controller_uid)
         self._jobs.on_change(self._on_job)
         self._workloads.on_change(self._on_workload)
         self.slices = Slices(ctx, self.hub, self.kind)
@@ -87,6 +87,9 @@ class JobReconciler(Controller):
         for reference in tree["metadata"].get("ownerReferences") or ():
             if reference["kind"] == self.resource.kind:
                 self.queue.add(f"{namespace}/{reference['name']}")
+                job = self._jobs.get(reference["name"], namespace)
+                if reference.get("controller") and (job is None or job["metadata"]["uid"] != reference["uid"]):
+                    self.queue.add(f"gone:{key_of(tree)}")
             elif old is None or new is None or conditions.admitted(old) != conditions.admitted(new):
                 for child in self._jobs.by_index("controller", reference["uid"]):
                     self.queue.add(key_of(child))
@@ -149,11 +152,11 @@ class JobReconciler(Controller):
             return None
         if workload is not None and "deletionTimestamp" in workload["metadata"]:
             if await self._stopping(job, workload, "Workload is deleted"):
-                await self._drop_finalizer(workload)
+                await self.drop_finalizer(workload)
             return None
         if finish is not None:
             if workload is not None:
-                await self._finish(job, workload, finish)
+                await self.finish(job, workload, finish)
             return None
         if workload is None:
             return await self._missing(job)
@@ -238,7 +241,7 @@ class JobReconciler(Controller):
             spec.pop("priorityClassRef", None)
             if priority.reference is not None:
                 spec["priorityClassRef"] = priority.reference
-        await self._ctx.client.update(WORKLOADS, {**workload, "spec": spec})
+        await update_workload(self._ctx, {**workload, "spec": spec})
         self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated not matching Workload for suspended job: {key_of(workload)}")
 
     async def _prebuilt(self, job: Tree, name: str) -> Tree | None | type[Stop]:
@@ -252,11 +255,11 @@ class JobReconciler(Controller):
         if owner is None:
             references = [*(each for each in meta.get("ownerReferences") or () if each["uid"] != job["metadata"]["uid"]), owner_reference(job)]
             labels = {**(meta.get("labels") or {}), names.JOB_UID: job["metadata"]["uid"]}
-            await self._ctx.client.update(WORKLOADS, {**workload, "metadata": {**meta, "ownerReferences": references, "labels": labels}})
+            await update_workload(self._ctx, {**workload, "metadata": {**meta, "ownerReferences": references, "labels": labels}})
             return Stop
         if conditions.finished(workload) or self._equivalent(job, self.kind.pod_sets(job), workload) or same_but_defaults(self.kind.pod_sets(job), workload):
             return workload
-        await self._mark_finished(workload, names.OUT_OF_SYNC, "The prebuilt workload is out of sync with its user job")
+        await self.mark_finished(workload, names.OUT_OF_SYNC, "The prebuilt workload is out of sync with its user job")
         return Stop
 
     async def _follow(self, job: Tree, workload: Tree) -> bool:
@@ -270,7 +273,7 @@ class JobReconciler(Controller):
             new = {key: value for key, value in meta.items() if key != "annotations"}
             if annotations:
                 new["annotations"] = annotations
-            await self._ctx.client.update(WORKLOADS, {**workload, "metadata": new})
+            await update_workload(self._ctx, {**workload, "metadata": new})
             self._event(job, "Normal", names.UPDATED_WORKLOAD, f'Updated workload AdmissionGatedBy to "{holders}"')
             return True
         return await self._follow_priority(job, workload)
@@ -286,7 +289,7 @@ class JobReconciler(Controller):
         if found is None:
             return False
         new = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": label}
-        await self._ctx.client.update(WORKLOADS, {**workload, "spec": {**workload["spec"], "priorityClassRef": new, "priority": found["value"]}})
+        await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "priorityClassRef": new, "priority": found["value"]}})
         self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated workload priority class: {key_of(workload)}")
         return True
 
@@ -295,14 +298,16 @@ class JobReconciler(Controller):
     async def _end(self, job: Tree, workload: Tree) -> None:
         """See a finished Workload off."""
         condition = conditions.find(workload, names.FINISHED)
-        if await self._drop_finalizer(workload) or (condition is not None and condition["reason"] not in (names.SUCCEEDED, names.FAILED)):
+        if await self.drop_finalizer(workload) or (condition is not None and condition["reason"] not in (names.SUCCEEDED, names.FAILED)):
             self._event(job, "Normal", names.FINISHED_WORKLOAD, f"Workload '{key_of(workload)}' is declared finished")
 
-    async def _finish(self, job: Tree, workload: Tree, finish: Finish) -> None:
-        await self._mark_finished(workload, names.SUCCEEDED if finish.success else names.FAILED, finish.message)
+    async def finish(self, job: Tree, workload: Tree, finish: Finish) -> None:
+        """Mark the Workload of a job that has ended."""
+        await self.mark_finished(workload, names.SUCCEEDED if finish.success else names.FAILED, finish.message)
         self._event(job, "Normal", names.FINISHED_WORKLOAD, f"Workload '{key_of(workload)}' is declared finished")
 
-    async def _mark_finished(self, workload: Tree, reason: str, message: str) -> None:
+    async def mark_finished(self, workload: Tree, reason: str, message: str) -> None:
+        """Mark a Workload as finished."""
         def change(draft: Draft) -> bool:
             if conditions.finished(draft.obj):
                 return False
@@ -322,9 +327,11 @@ class JobReconciler(Controller):
         await self.create(job, "", {})
         return None
 
-    async def create(self, job: Tree, extra: str, annotations: dict[str, str]) -> None:
+    async def create(self, job: Tree, extra: str, annotations: dict[str, str], *, first_slice: bool = False) -> None:
         """Make a Workload for a job."""
         workload = self._composed(job, extra, annotations)
+        if first_slice:
+            workload["metadata"]["annotations"][names.WORKLOAD_SLICE_NAME] = workload["metadata"]["name"]
         try:
             priority = resolve(job, workload["spec"]["podSets"], self._classes, self._pod_classes)
         except ClassMissing as missing:
@@ -423,13 +430,13 @@ class JobReconciler(Controller):
             return
         name = queue_name(job)
         if name and workload["spec"].get("queueName") != name:
-            await self._ctx.client.update(WORKLOADS, {**workload, "spec": {**workload["spec"], "queueName": name}})
+            await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "queueName": name}})
 
     async def _start(self, job: Tree, workload: Tree) -> None:
         try:
             started = self.kind.start(job, start_infos(workload, self.hub.cache.flavors))
         except Permanent as problem:
-            await self._mark_finished(workload, "FailedToStart", str(problem))
+            await self.mark_finished(workload, "FailedToStart", str(problem))
             return
         if await self._update(started):
             queue = workload["status"]["admission"]["clusterQueue"]
@@ -462,19 +469,20 @@ class JobReconciler(Controller):
     def _event(self, job: Tree, type_: str, reason: str, message: str) -> None:
         self._ctx.recorder.event({**job, "kind": self.resource.kind, "apiVersion": self.resource.api_version}, type_, reason, message)
 
-    async def _drop_finalizer(self, workload: Tree) -> bool:
+    async def drop_finalizer(self, workload: Tree) -> bool:
+        """Take Kueue's finalizer off a Workload. Tell whether it had one."""
         smaller = without_finalizer(workload, names.RESOURCE_IN_USE)
         if smaller is None:
             return False
         try:
-            await self._ctx.client.update(WORKLOADS, smaller)
+            await update_workload(self._ctx, smaller)
         except NotFound:
             return False
         return True
 
     async def _delete(self, workload: Tree) -> None:
         """Delete a Workload at once, finalizer or not."""
-        await self._drop_finalizer(workload)
+        await self.drop_finalizer(workload)
         namespace, name = split_key(key_of(workload))
         try:
             await self._ctx.client.delete(WORKLOADS, name, namespace=namespace, uid=workload["metadata"]["uid"])
@@ -488,14 +496,18 @@ class JobReconciler(Controller):
         owner = controller_of(workload)
         if owner is None or owner["kind"] != self.resource.kind:
             return
-        job = self._jobs.get(owner["name"], workload["metadata"]["namespace"])
-        if job is not None and job["metadata"]["uid"] == owner["uid"]:
-            return
+        try:
+            # The cache may lag behind a job that was just made: ask the server before calling its Workload an orphan
+            job = await self._ctx.client.get(self.resource, owner["name"], workload["metadata"]["namespace"])
+            if job["metadata"]["uid"] == owner["uid"]:
+                return
+        except NotFound:
+            pass
         try:
             if "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload) and self.config.on("FinishOrphanedWorkloads"):
-                await self._mark_finished(workload, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
+                await self.mark_finished(workload, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
             else:
-                await self._drop_finalizer(workload)
+                await self.drop_finalizer(workload)
         except ApiStatus:
             self.queue.add_rate_limited(f"gone:{key_of(workload)}")
             raise

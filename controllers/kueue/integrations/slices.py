@@ -12,8 +12,9 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.integrations.framework import Finish, Integration
 from kubemini.controllers.kueue.integrations.podsets import same
+from kubemini.controllers.kueue.writing import update_workload
 from kubemini.runtime.controller import Context
-from kubemini.runtime.keys import key_of
+from kubemini.runtime.keys import controller_uid, key_of
 
 if TYPE_CHECKING:
     from kubemini.controllers.kueue.integrations.reconciler import JobReconciler, Stop
@@ -31,6 +32,7 @@ class Slices:
         self._ctx = ctx
         self._hub = hub
         self._kind = kind
+        ctx.informer(PODS).add_index("controller", controller_uid)
 
     def predecessor(self, workload: Tree) -> Tree | None:
         """Return the unfinished slice that a slice replaces, or None."""
@@ -44,15 +46,15 @@ class Slices:
 
         owned = sorted(self._hub.workloads.by_index("owner", job["metadata"]["uid"]), key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
         live = [each for each in owned if not conditions.finished(each)]
-        for workload in owned:
-            if conditions.finished(workload):
-                await loop._drop_finalizer(workload)
         if finish is not None:
+            for workload in owned:
+                if conditions.finished(workload):
+                    await loop.drop_finalizer(workload)
             for workload in live:
-                await loop._finish(job, workload, finish)
+                await loop.finish(job, workload, finish)
             return Stop if live else None
         if not live:
-            await loop.create(job, str(job["metadata"].get("generation", 1)), {names.ELASTIC_JOB: "true"})
+            await loop.create(job, str(job["metadata"].get("generation", 1)), {names.ELASTIC_JOB: "true"}, first_slice=True)
             return Stop
         holder, newest = await self._normalised(loop, live)
         if holder is None and newest is None:
@@ -67,10 +69,10 @@ class Slices:
         shrinks = all(a <= b for a, b in zip(counts, have, strict=True))
         if not conditions.reserved(current) or shrinks:
             if newest is not None and holder is not None and all(a <= b["count"] for a, b in zip(counts, holder["spec"]["podSets"], strict=True)):
-                await loop._mark_finished(newest, names.OUT_OF_SYNC, "The workload slice is out of sync with its parent job")
+                await loop.mark_finished(newest, names.OUT_OF_SYNC, "The workload slice is out of sync with its parent job")
                 return Stop
             pod_sets = [{**each, "count": count} for each, count in zip(current["spec"]["podSets"], counts, strict=True)]
-            await self._ctx.client.update(WORKLOADS, {**current, "spec": {**current["spec"], "podSets": pod_sets}})
+            await update_workload(self._ctx, {**current, "spec": {**current["spec"], "podSets": pod_sets}})
             return Stop
         first = (current["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_NAME) or current["metadata"]["name"]
         annotations = {names.ELASTIC_JOB: "true", names.WORKLOAD_SLICE_REPLACEMENT_FOR: key_of(current), names.WORKLOAD_SLICE_NAME: first}
@@ -84,7 +86,7 @@ class Slices:
         if holder is None:
             keep = live[-1]
             for workload in live[:-1]:
-                await loop._mark_finished(workload, names.OUT_OF_SYNC, "The workload slice is out of sync with its parent job")
+                await loop.mark_finished(workload, names.OUT_OF_SYNC, "The workload slice is out of sync with its parent job")
             return (None, None) if len(live) > 1 else (None, keep)
         successors = [each for each in live if (each["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_REPLACEMENT_FOR) == key_of(holder)]
         newest = successors[-1] if successors else None
@@ -93,7 +95,7 @@ class Slices:
         for workload in live:
             if workload is not holder and workload is not newest:
                 reason = names.WORKLOAD_SLICE_REPLACED if key_of(workload) == replaced else names.OUT_OF_SYNC
-                await loop._mark_finished(workload, reason, "The workload slice was replaced" if reason != names.OUT_OF_SYNC else "The workload slice is out of sync with its parent job")
+                await loop.mark_finished(workload, reason, "The workload slice was replaced" if reason != names.OUT_OF_SYNC else "The workload slice is out of sync with its parent job")
                 wrote = True
         return (None, None) if wrote else (holder, newest)
 
