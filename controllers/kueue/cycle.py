@@ -14,7 +14,7 @@ from typing import Protocol
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
-from kubemini.controllers.kueue.amounts import FlavorResource, Usage
+from kubemini.controllers.kueue.amounts import Usage, amounts
 from kubemini.controllers.kueue.cache import Cache, QueueState
 from kubemini.controllers.kueue.fairness import FairPreemption
 from kubemini.controllers.kueue.flavors import Assigner, Assignment, Mode
@@ -163,23 +163,17 @@ class Cycle:
         if problem:
             return entry.refuse(names.MISCONFIGURED, f"resources didn't satisfy LimitRange constraints: {problem}")
         entry.replaced = self.cache.held(info.replaces) if info.replaces else None
-        self._without_replaced(entry, -1)
-        try:
-            self._assign(entry)
-        finally:
-            self._without_replaced(entry, 1)
+        self._assign(entry)
         return entry
-
-    def _without_replaced(self, entry: Entry, sign: int) -> None:
-        if entry.replaced is not None:
-            self.cache.queues[entry.replaced.queue].node.add_all(entry.replaced.usage, sign)
 
     def _assigner(self, entry: Entry) -> Assigner:
         queue, info = entry.queue, entry.info
         places = self.world.places
-        only = None
+        only, discount = None, None
         if entry.replaced is not None:
-            only = {each["name"]: each.get("flavors") or {} for each in assignments(entry.replaced.tree)}
+            given = assignments(entry.replaced.tree)
+            only = {each["name"]: each.get("flavors") or {} for each in given}
+            discount = {each["name"]: amounts(each.get("resourceUsage")) for each in given}
         return Assigner(
             queue,
             self.cache.flavors,
@@ -190,6 +184,7 @@ class Cycle:
             topology=(lambda pod_set, flavor: places.mismatch(queue, pod_set, flavor)) if places is not None else None,
             generation=self.cache.allocation(queue),
             only=only,
+            discount=discount,
         )
 
     def _oracle(self, queue: QueueState, info: Info):  # type: ignore[no-untyped-def]
@@ -292,7 +287,7 @@ class Cycle:
         info = entry.info
         if entry.replaced is not None:
             self.cache.release(entry.replaced.key)
-        info.usage = {fr: value for fr, value in entry.usage.items()}
+        info.usage = entry.assignment.held()
         info.queue = entry.queue.name
         entry.outcome = Outcome.ADMITTED
         self.cache.assume(info)
@@ -316,8 +311,6 @@ class Cycle:
     def _still_fits(self, entry: Entry) -> bool:
         undo = Undo()
         gone = {**self.preempted, **{target.info.key: target.info for target in entry.targets}}
-        if entry.replaced is not None:
-            gone[entry.replaced.key] = entry.replaced
         for info in gone.values():
             undo.add(self.cache.queues[info.queue].node, info.usage, -1)
         fits = entry.queue.node.fits(entry.usage)
@@ -338,5 +331,3 @@ class _FairView(Preemption):
     def targets(self, wish: Wish) -> list[Target]:
         return self._fair.targets(wish)
 
-
-__all__ = ["Cycle", "Entry", "FlavorResource", "Outcome", "Places", "Requeue", "Situation"]

@@ -143,6 +143,15 @@ class Assignment:
         """Return where the next attempt goes on."""
         return Flavored([{resource: choice.tried for resource, choice in each.flavors.items()} for each in self.pod_sets], generation)
 
+    def held(self) -> Usage:
+        """Return what it takes altogether, with what it holds already."""
+        total: Usage = {}
+        for each in self.pod_sets:
+            for resource, choice in each.flavors.items():
+                fr = (choice.flavor, resource)
+                total[fr] = total.get(fr, 0) + each.request.total.get(resource, 0)
+        return total
+
     def admission(self, queue: str) -> Tree:
         """Return the ``status.admission`` of it."""
         assignments: list[Tree] = []
@@ -176,6 +185,8 @@ class Assigner:
     generation: int = 0
     only: Mapping[str, Mapping[str, str]] | None = None
     """Flavors that each pod set must keep (a slice that replaces another)."""
+    discount: Mapping[str, Mapping[str, int]] | None = None
+    """What each pod set holds already, and need not be found again."""
 
     def assign(self, requests: Sequence[PodSetRequest]) -> Assignment:
         """Assign flavors for these requests; stops at the first pod set that gets none."""
@@ -184,7 +195,7 @@ class Assigner:
             members = [PodSetAssignment(requests[n].name, self._covered(requests[n])) for n in positions]
             asked: dict[str, int] = {}
             for member in members:
-                add_to(asked, member.request.total)
+                add_to(asked, self._needed(member))
             pod_sets = [self.info.pod_sets[n] for n in positions]
             problem = False
             for resource, value in asked.items():
@@ -205,13 +216,20 @@ class Assigner:
             for member in members:
                 for resource, choice in member.flavors.items():
                     fr = (choice.flavor, resource)
-                    result.usage[fr] = result.usage.get(fr, 0) + member.request.total.get(resource, 0)
+                    result.usage[fr] = result.usage.get(fr, 0) + self._needed(member).get(resource, 0)
                     result.borrow = max(result.borrow, choice.borrow)
                 if member.mode is Mode.FIT:
                     member.messages, member.reason = [], ""
             if problem:
                 break
         return result
+
+    def _needed(self, member: PodSetAssignment) -> Mapping[str, int]:
+        """Return what a pod set asks for beyond what it holds already."""
+        have = self.discount.get(member.name) if self.discount is not None else None
+        if not have:
+            return member.request.total
+        return {resource: max(0, value - have.get(resource, 0)) for resource, value in member.request.total.items()}
 
     def _covered(self, request: PodSetRequest) -> PodSetRequest:
         """Return a request with one ``pods`` for each pod where the queue counts pods."""

@@ -254,7 +254,7 @@ class PodController(Controller):
         await self._finalize(gone)
         surplus = {pod["metadata"]["uid"] for pod in compared.excess}
         known = {each["uid"]: None for each in workload["metadata"].get("ownerReferences") or ()}
-        new = owners([pod for pod in pods.pods if pod["metadata"]["uid"] not in surplus and counts(pod)], known)
+        new = owners([pod for pod in pods.pods if pod["metadata"]["uid"] not in surplus and counts(pod)], known)[:1]
         if new:
             meta = workload["metadata"]
             stored = await update_workload(self._ctx, {**workload, "metadata": {**meta, "ownerReferences": [*(meta.get("ownerReferences") or ()), *new]}})

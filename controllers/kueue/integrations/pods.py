@@ -260,6 +260,9 @@ def match(pods: Pods, workload: Tree) -> Match:
         absent += (1 if not alive else 0) if pods.fast else missing
         excess += alive[pod_set["count"] :]
         replaced += ended[missing:]
+    if pods.serving and any(counts(pod) for pod in pods.pods):
+        # Its owner makes the missing pods in its own order, some of them only once the first are there
+        absent = 0
     unknown = [pod for members in roles.values() for pod in members if counts(pod)]
     return Match(not unknown, absent, excess, replaced)
 

@@ -160,7 +160,7 @@ class JobReconciler(Controller):
             return None
         if workload is None:
             return await self._missing(job)
-        if await self._reclaim(job, workload) or await self._pods_ready(job, workload):
+        if await self._reclaim(job, workload) or await self.pods_ready(job, workload):
             return None
         if conditions.evicted(workload):
             await self._evicted(job, workload)
@@ -392,7 +392,7 @@ class JobReconciler(Controller):
         await write_status(self._ctx, workload, change)
         return True
 
-    async def _pods_ready(self, job: Tree, workload: Tree) -> bool:
+    async def pods_ready(self, job: Tree, workload: Tree) -> bool:
         """Write PodsReady where it changes. Tell whether something was written."""
         if self.config.pods_ready is None:
             return False

@@ -252,8 +252,7 @@ class StatefulSetController(ServingController):
         elif "deletionTimestamp" in workload["metadata"]:
             return None
         elif replicas == 0:
-            if not pods:
-                await self._hold(workload)
+            await self._hold(workload)
         elif not await self._resume(owner, workload):
             await self.follow(owner, workload)
         more = {names.POD_GROUP_FAST_ADMISSION: "true", names.POD_GROUP_SERVING: "true", names.POD_GROUP_POD_INDEX_LABEL: STS_INDEX}
@@ -280,6 +279,8 @@ class StatefulSetController(ServingController):
                 return False
             reservation.refuse(draft, names.ON_HOLD, "StatefulSet scaled to zero; workload on hold")
             reservation.sync_admitted(draft, self.config, (), self._ctx.env.now())
+            if draft.condition(names.PODS_READY) is not None:
+                draft.mark(names.PODS_READY, False, names.WAIT_FOR_START, "Not all pods are ready or succeeded")
             return True
 
         await write_status(self._ctx, workload, change)

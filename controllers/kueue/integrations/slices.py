@@ -64,6 +64,8 @@ class Slices:
         wanted = loop.kind.pod_sets(job)
         counts = [each["count"] for each in wanted]
         have = [each["count"] for each in current["spec"]["podSets"]]
+        if newest is not None and await loop.pods_ready(job, newest):
+            return Stop
         if counts == have:
             return holder if holder is not None and newest is not None else current
         shrinks = all(a <= b for a, b in zip(counts, have, strict=True))

@@ -115,7 +115,9 @@ def mark_leader_worker_set(obj: Tree, queued: bool) -> Tree:
     new = dict(template)
     for key in ("leaderTemplate", "workerTemplate"):
         if template.get(key):
-            new[key] = marked(template[key], annotations, labels)
+            # Ranks of workers count from 1 where the leader has a template of its own
+            more = {names.POD_INDEX_OFFSET: "1"} if key == "workerTemplate" and template.get("leaderTemplate") else {}
+            new[key] = marked(template[key], {**annotations, **more}, labels)
     if all(new[key] is template[key] for key in template):
         return obj
     return {**obj, "spec": {**spec, "leaderWorkerTemplate": new}}

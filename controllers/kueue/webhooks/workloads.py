@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.amounts import amount
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
+from kubemini.controllers.kueue.writing import round_tripped
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_found, required
 from kubemini.machinery.labels import validate_labels
@@ -130,7 +132,7 @@ def _updates(check: Tree, pod_sets: dict[str, Tree], path: str) -> Iterator[Fiel
 
 def _update(new: Tree, old: Tree, gates: FeatureGates) -> Iterator[FieldError]:
     held = conditions.reserved(old)
-    if held and conditions.reserved(new) and new["spec"].get("podSets") != old["spec"].get("podSets") and not _scaled_down(new, old, gates):
+    if held and conditions.reserved(new) and _typed(new) != _typed(old) and not _scaled_down(new, old, gates):
         yield invalid("spec.podSets", "…", IMMUTABLE)
     before, after = (old.get("status") or {}).get("admission"), (new.get("status") or {}).get("admission")
     if before is not None and after is not None and _fixed(before) != _fixed(after):
@@ -151,6 +153,11 @@ def _update(new: Tree, old: Tree, gates: FeatureGates) -> Iterator[FieldError]:
     nominated = (old.get("status") or {}).get("nominatedClusterNames")
     if name and nominated is not None and not (old.get("status") or {}).get("clusterName") and name not in nominated:
         yield invalid("status.clusterName", name, "when setting clusterName it must be one of the nominatedClusterNames")
+
+
+def _typed(workload: Tree) -> Any:
+    """Return the pod sets as a typed client sees them: no metadata of a template is the same as empty metadata."""
+    return round_tripped(workload)["spec"].get("podSets")
 
 
 def _scaled_down(new: Tree, old: Tree, gates: FeatureGates) -> bool:
