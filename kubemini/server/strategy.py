@@ -48,6 +48,7 @@ class Followable(Protocol):
 
     def feed(self, resource: str) -> Feed:
         """Return a cursor that starts now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

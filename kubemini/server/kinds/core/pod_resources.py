@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
@@ -172,7 +173,7 @@ def pod_level(spec: Tree, path: str) -> Errors:
             asked = quantity.shown(total, quantity.parse(own).family)
             yield invalid(f"{path}.requests[{name}]", own, f"must be greater than or equal to aggregate container requests of {asked}")
     for index, container in enumerate(spec.get("containers") or ()):
-        own_limits: Mapping[str, str] = (container.get("resources") or {}).get("limits") or {}
-        for name, value in own_limits.items():
+        bounds: Any = (container.get("resources") or {}).get("limits")
+        for name, value in (bounds or {}).items():
             if name in limits and quantity.nano(value) > quantity.nano(limits[name]):
                 yield invalid(f"{path}.containers[{index}][{name}].limits", value, f"must be less than or equal to pod limits of {limits[name]}")

@@ -75,13 +75,13 @@ _SCALARS = (
 
 
 def _key(spec: Tree, pod: bool) -> tuple[Any, ...]:
-    """Return what a spec's verdict depends on: identities of subtrees, values of scalars, without what `_individual` checks."""
+    """Return what a spec's verdict depends on: identities of subtrees, values of scalars, without what `_is_plain` looks at."""
     get = spec.get
     return (pod, *map(id, map(get, _TREES)), *map(get, _SCALARS))
 
 
 def _is_plain(spec: Tree) -> bool:
-    """Tell quickly that `_individual` would find nothing."""
+    """Tell that what differs between the pods of one template is in order."""
     get = spec.get
     chosen, node, host, domain = get("nodeSelector"), get("nodeName"), get("hostname"), get("subdomain")
     return (
@@ -105,17 +105,6 @@ def _is_label(name: str) -> bool:
 @by_identity()
 def _is_selector(chosen: Tree) -> bool:
     return not labels.validate_labels(chosen, "")
-
-
-def _individual(spec: Tree, path: str) -> Errors:
-    """Check what differs between the pods of one template."""
-    if spec.get("nodeSelector"):
-        yield from labels.validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
-    if spec.get("nodeName"):
-        yield from wrong(names.dns1123_subdomain, spec["nodeName"], f"{path}.nodeName")
-    for key in ("hostname", "subdomain"):
-        if spec.get(key):
-            yield from wrong(names.dns1123_label, spec[key], f"{path}.{key}")
 
 
 def _named_claims(spec: Tree) -> bool:

@@ -158,8 +158,8 @@ def _projected(tree: Tree, path: str) -> Errors:
                 yield from _once(item.get("path", ""), part.get("name", ""), seen, path)
         if source.get("downwardAPI") is not None:
             found += 1
-            items: list[Tree] = source["downwardAPI"].get("items") or []
-            for item in items:
+            items: Any = source["downwardAPI"].get("items")
+            for item in items or ():
                 yield from _downward_file(item, f"{here}.downwardAPI")
                 yield from _once(item.get("path", ""), item.get("path", ""), seen, path)
         if source.get("serviceAccountToken") is not None:
