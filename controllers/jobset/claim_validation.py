@@ -60,7 +60,9 @@ def _existing(existing: Tree, template: Tree, policy: Tree, field: str, policy_f
     form = go_form("core/v1.PersistentVolumeClaim")
     if not _covered(form(template).get("spec"), form(existing).get("spec")):
         claim = existing["metadata"]
-        yield invalid(f"{field}.spec", template.get("spec") or {}, f"spec does not match existing PVC {claim['name']} in namespace {claim['namespace']}")
+        yield invalid(
+            f"{field}.spec", template.get("spec") or {}, f"spec does not match existing PVC {claim['name']} in namespace {claim['namespace']}"
+        )
     if (kept := volumes.retention(policy)) and kept != "Retain":
         yield invalid(f"{policy_field}.retentionPolicy.whenDeleted", kept, "retentionPolicy must be retain when PVC exists")
 

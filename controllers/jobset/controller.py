@@ -161,7 +161,9 @@ class JobSetController(Controller):
             return None
         return js if view.meta["resourceVersion"] == js.meta["resourceVersion"] else view
 
-    async def _advance(self, js: JobSetView, children: Children, counts: Mapping[str, RoleCounts], draft: StatusDraft, memory: _Memory) -> float | None:
+    async def _advance(
+        self, js: JobSetView, children: Children, counts: Mapping[str, RoleCounts], draft: StatusDraft, memory: _Memory
+    ) -> float | None:
         """Take the steps of a pass in their order; an error in any of them leaves the status unwritten."""
         # 1. What has ended is cleaned up, and nothing else happens to it
         if js.end is not None:
@@ -192,7 +194,7 @@ class JobSetController(Controller):
             await self._suspend(children.active)
             draft.suspend()
         else:
-            await self._resume(js, children.active, turn.roles)
+            await self._resume(js, children.active, (*turn.started, *turn.roles))
             if turn.waiting:
                 draft.starting_in_order()
             else:

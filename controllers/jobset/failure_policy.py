@@ -74,9 +74,7 @@ def apply(decision: Decision, draft: StatusDraft) -> None:
         case Restart():
             draft.restart(decision.reason, decision.event, decision.message, counted=decision.counted)
         case RestartJob():
-            draft.restart_job(
-                decision.role, decision.index, decision.event, decision.message, replicas=decision.replicas, counted=decision.counted
-            )
+            draft.restart_job(decision.role, decision.index, decision.event, decision.message, replicas=decision.replicas, counted=decision.counted)
 
 
 # ----------------------------------------------------------------------------------------------- rules

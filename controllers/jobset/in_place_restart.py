@@ -47,7 +47,9 @@ def judge(js: JobSetView, pods: Iterable[Tree]) -> Attempts:
 def _restarts(pod: Tree) -> int:
     """Return the highest restart count of a pod's containers."""
     status = pod.get("status") or {}
-    return max((each.get("restartCount", 0) for group in ("initContainerStatuses", "containerStatuses") for each in status.get(group) or ()), default=0)
+    return max(
+        (each.get("restartCount", 0) for group in ("initContainerStatuses", "containerStatuses") for each in status.get(group) or ()), default=0
+    )
 
 
 def _attempt(pod: Tree) -> int | None:

@@ -52,7 +52,9 @@ class PlacementController(Controller):
         owner = controller_uid(leader)
         if not owner:
             raise Stalled(f"leader pod {meta['name']!r} has no controller owner")
-        followers = [pod for pod in self._pods.by_index("exclusive-job", _job_of(leader)[0]) if controller_uid(pod) == owner and not exclusive.is_leader(pod)]
+        followers = [
+            pod for pod in self._pods.by_index("exclusive-job", _job_of(leader)[0]) if controller_uid(pod) == owner and not exclusive.is_leader(pod)
+        ]
         domain = self._domain(leader, topology_key)
         astray = [pod for pod in followers if (pod["spec"].get("nodeSelector") or {}).get(topology_key) != domain]
         if not astray:

@@ -28,7 +28,9 @@ def _merged(template: Tree, role: Role) -> Tree:
     if own is not None:
         # the node-selector strategy's, made for this Job
         selector[names.NAMESPACED_JOB] = own
-    new_meta = _with(meta, labels=_maps(meta.get("labels"), theirs_meta.get("labels")), annotations=_maps(meta.get("annotations"), theirs_meta.get("annotations")))
+    new_meta = _with(
+        meta, labels=_maps(meta.get("labels"), theirs_meta.get("labels")), annotations=_maps(meta.get("annotations"), theirs_meta.get("annotations"))
+    )
     new_spec = _with(
         spec,
         nodeSelector=selector,

@@ -16,6 +16,9 @@ class Turn:
 
     roles: list[Role] = field(default_factory=list)
     waiting: bool = False
+    started: list[Role] = field(default_factory=list)
+    """Roles whose turn is over. Should one of their Jobs be suspended it is resumed all the same: one that was suspended when all its pods had succeeded, and
+    not yet finished, counts as ready for ever."""
 
 
 def turn(js: JobSetView, counts: Mapping[str, RoleCounts]) -> Turn:
@@ -28,6 +31,7 @@ def turn(js: JobSetView, counts: Mapping[str, RoleCounts]) -> Turn:
         if not depends_on.reached(role, replicas, counts):
             continue
         if one_by_one and counts[role.name].started == role.replicas:
+            found.started.append(role)
             continue
         found.roles.append(role)
         if one_by_one:

@@ -120,7 +120,9 @@ def _role(role: Role, field: str, jobset: str, seen: Iterable[str]) -> Errors:
     completions = role.job_spec.get("completions")
     if role.job_spec.get("completionMode") == "Indexed" and completions is not None:
         pod = f"{longest}-{completions - 1}{POD_SUFFIX}"
-        yield from _labels(f"{field}.name", pod, "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters", shown=longest)
+        yield from _labels(
+            f"{field}.name", pod, "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters", shown=longest
+        )
     for item in role.depends_on:
         if item["name"] not in seen:
             yield plain(f"replicatedJob: {role.name} cannot depend on replicatedJob: {item['name']}")
@@ -147,7 +149,9 @@ def _failure_policy(rules: Iterable[Tree], roles: list[Role], known: Iterable[st
     rules = list(rules)
     if any(rule["action"] in RESTART_JOB_ACTIONS for rule in rules):
         if not gates.enabled("RestartJob"):
-            yield plain("RestartJob and RestartJobAndIgnoreMaxRestarts failure policy actions are not allowed when RestartJob feature gate is disabled")
+            yield plain(
+                "RestartJob and RestartJobAndIgnoreMaxRestarts failure policy actions are not allowed when RestartJob feature gate is disabled"
+            )
             return
         if any(role.replicas > MAX_RESTART_JOB_REPLICAS for role in roles):
             yield plain(

@@ -22,6 +22,8 @@ from kubemini.runtime.workqueue import QueueShutDown
 
 SLICE = 0.002
 """Seconds of reconciling after which a worker lets others (HTTP requests, watches) run."""
+START_RETRY = 1.0
+"""Seconds after which a controller that could not take its first look tries again."""
 
 _log = logging.getLogger("kubemini.controllers")
 
@@ -62,11 +64,20 @@ class Manager:
         self.informers.start(self.client)
         await self.informers.wait_synced()
         for controller in self.controllers:
-            await controller.started()
+            await self._begin(controller)
         loop = asyncio.get_running_loop()
         for controller in self.controllers:
             for number in range(controller.workers):
                 self._tasks.append(loop.create_task(self._work(controller), name=f"{controller.name}-{number}"))
+
+    async def _begin(self, controller: Controller) -> None:
+        """Let a controller take its first look, again and again until the API is there for it: a process that dies of it is started anew too."""
+        while True:
+            try:
+                return await controller.started()
+            except ApiStatus as refused:
+                _log.debug("%s could not start: %s", controller.name, refused)
+                await self.env.sleep(START_RETRY)
 
     async def _work(self, controller: Controller) -> None:
         queue = controller.queue

@@ -1,18 +1,18 @@
 """The pytest plugin: clusters for tests, in process and served.
 
-    async def test_gang(cluster):                       # pytest-asyncio; a fresh cluster in process
-        await cluster.apply(manifest)
-        await cluster.wait("jobset/train", "condition=Completed")
+async def test_gang(cluster):                       # pytest-asyncio; a fresh cluster in process
+    await cluster.apply(manifest)
+    await cluster.wait("jobset/train", "condition=Completed")
 
-    @pytest.mark.kubemini(fleet="h100-2racks", seed=1)  # arguments of Cluster
-    async def test_on_gpus(cluster): ...
+@pytest.mark.kubemini(fleet="h100-2racks", seed=1)  # arguments of Cluster
+async def test_on_gpus(cluster): ...
 
-    def test_kubectl(served_cluster):                   # a server process of its own
-        subprocess.run(["kubectl", "--kubeconfig", served_cluster.kubeconfig, "get", "nodes"], check=True)
+def test_kubectl(served_cluster):                   # a server process of its own
+    subprocess.run(["kubectl", "--kubeconfig", served_cluster.kubeconfig, "get", "nodes"], check=True)
 
-    def test_under_virtual_time(simulated):             # no waiting at all
-        async def scenario(cluster): ...
-        simulated(scenario, seed=7)
+def test_under_virtual_time(simulated):             # no waiting at all
+    async def scenario(cluster): ...
+    simulated(scenario, seed=7)
 """
 
 from __future__ import annotations

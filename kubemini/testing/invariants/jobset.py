@@ -35,7 +35,19 @@ SHARED_KEYS = (
 
 def jobset_invariants() -> list[Invariant]:
     """Return all invariants of JobSets, fresh: they keep state."""
-    return [ChildNames(), ChildLabels(), Attempts(), StartOrder(), Counters(), Conditions(), RoleCounts(), Finished(), Settled(), Belongings(), Placement()]
+    return [
+        ChildNames(),
+        ChildLabels(),
+        Attempts(),
+        StartOrder(),
+        Counters(),
+        Conditions(),
+        RoleCounts(),
+        Finished(),
+        Settled(),
+        Belongings(),
+        Placement(),
+    ]
 
 
 # ----------------------------------------------------------------------------------------------- reading
@@ -305,7 +317,12 @@ class Counters(_Base):
             if ended(old):
                 yield f"{name}: restarted after its end"
         meta = new["metadata"]
-        if old is not None and new["spec"] == old["spec"] and meta.get("generation") != old["metadata"].get("generation") and "deletionTimestamp" not in meta:
+        if (
+            old is not None
+            and new["spec"] == old["spec"]
+            and meta.get("generation") != old["metadata"].get("generation")
+            and "deletionTimestamp" not in meta
+        ):
             yield f"{name}: generation rose without a change of the spec"
 
 
@@ -392,7 +409,9 @@ class Settled(_Base):
         name, suspended = js["metadata"]["name"], bool(js["spec"].get("suspend"))
         children = _children(js, view)
         roles = roles_of(js)
-        waits = any(role.get("dependsOn") for role in roles.values()) or (js["spec"].get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+        waits = (
+            any(role.get("dependsOn") for role in roles.values()) or (js["spec"].get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+        )
         total = sum(role.get("replicas", 1) for role in roles.values())
         if len(children) != total and not waits:
             yield f"{name} has {len(children)} Jobs and should have {total}"

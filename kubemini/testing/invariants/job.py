@@ -1,0 +1,234 @@
+"""What Jobs promise, commit by commit and at rest. The numbers are those of the list in the documentation of invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubemini.api.resources import JOBS, PODS
+from kubemini.api.trees import Tree
+from kubemini.controllers.job import indexes
+from kubemini.controllers.job.pods import FINALIZER, INDEX
+from kubemini.store import Change
+from kubemini.testing.invariants.base import Invariant, View
+
+TERMINAL = ("Succeeded", "Failed")
+
+
+def job_invariants() -> list[Invariant]:
+    """Return all invariants of Jobs, fresh: they keep state."""
+    return [Conditions(), Counters(), Indexes(), Creations(), Finality(), Settled()]
+
+
+def condition(job: Tree, type_: str) -> Tree | None:
+    """Return a condition that is True, or None."""
+    for each in (job.get("status") or {}).get("conditions") or ():
+        if each["type"] == type_ and each["status"] == "True":
+            found: Tree = each
+            return found
+    return None
+
+
+def finished(job: Tree) -> bool:
+    """Tell whether a Job is Complete or Failed."""
+    return condition(job, "Complete") is not None or condition(job, "Failed") is not None
+
+
+def job_of(pod: Tree, view: View) -> Tree | None:
+    """Return the live Job that controls a pod."""
+    for reference in pod["metadata"].get("ownerReferences") or ():
+        if reference.get("controller") and reference["kind"] == "Job":
+            job = view.get(JOBS, pod["metadata"]["namespace"], reference["name"])
+            return job if job is not None and job["metadata"]["uid"] == reference["uid"] else None
+    return None
+
+
+class _OfJobs:
+    """An invariant over Jobs alone."""
+
+    name = ""
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Look at a Job's new state beside its old one."""
+        if table != "jobs.batch" or change.new is None:
+            return ()
+        return self.check(change.new.obj, change.old.obj if change.old is not None else None)
+
+    def at_rest(self, view: View) -> Iterable[str]:
+        """Nothing more at rest."""
+        return ()
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Yield violations."""
+        raise NotImplementedError
+
+
+class Conditions(_OfJobs):
+    """2, 3: Complete and Failed exclude each other, and follow their interim conditions with the same reason."""
+
+    name = "job conditions"
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Yield violations."""
+        complete, failed = condition(new, "Complete"), condition(new, "Failed")
+        target, criteria = condition(new, "FailureTarget"), condition(new, "SuccessCriteriaMet")
+        if complete is not None and failed is not None:
+            yield "Complete and Failed at once"
+        if target is not None and criteria is not None:
+            yield "FailureTarget and SuccessCriteriaMet at once"
+        if failed is not None and (target is None or target.get("reason") != failed.get("reason")):
+            yield f"Failed {failed.get('reason')} without FailureTarget of that reason"
+        if complete is not None and criteria is None:
+            yield "Complete without SuccessCriteriaMet"
+        for type_ in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"):
+            if old is not None and condition(old, type_) is not None and condition(new, type_) is None:
+                yield f"{type_} was taken back"
+
+
+class Counters(_OfJobs):
+    """1, 4, 5, 6: counters do not run backwards, no pod is in both uncounted lists, a finished Job counts nothing any more."""
+
+    name = "job counters"
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Yield violations."""
+        status = new.get("status") or {}
+        before = (old or {}).get("status") or {}
+        if status.get("failed", 0) < before.get("failed", 0):
+            yield f"failed went from {before['failed']} to {status.get('failed', 0)}"
+        elastic = new["spec"].get("completionMode") == "Indexed"
+        if status.get("succeeded", 0) < before.get("succeeded", 0) and not elastic:
+            yield f"succeeded went from {before['succeeded']} to {status.get('succeeded', 0)}"
+        if status.get("ready", 0) > status.get("active", 0):
+            yield f"{status.get('ready')} ready of {status.get('active', 0)} active pods"
+        lists = status.get("uncountedTerminatedPods") or {}
+        both = set(lists.get("succeeded") or ()) & set(lists.get("failed") or ())
+        if both:
+            yield f"pods in both uncounted lists: {sorted(both)}"
+        if finished(new):
+            for counter in ("active", "ready", "terminating"):
+                if status.get(counter, 0):
+                    yield f"finished with {status[counter]} {counter}"
+            if lists.get("succeeded") or lists.get("failed"):
+                yield "finished with uncounted pods"
+            if not status.get("startTime"):
+                yield "finished without startTime"
+        if (condition(new, "Complete") is not None) != bool(status.get("completionTime")):
+            yield "completionTime without Complete, or the other way round"
+
+
+class Indexes(_OfJobs):
+    """8, 9: index lists are canonical and disjoint, and succeeded counts the completed indexes."""
+
+    name = "job indexes"
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Yield violations."""
+        if new["spec"].get("completionMode") != "Indexed":
+            return
+        status = new.get("status") or {}
+        completed = indexes.parse(status.get("completedIndexes"))
+        failed = indexes.parse(status.get("failedIndexes"))
+        if indexes.text(completed) != status.get("completedIndexes", ""):
+            yield f"completedIndexes {status.get('completedIndexes')!r} is not canonical"
+        if set(completed) & set(failed):
+            yield f"indexes both completed and failed: {sorted(set(completed) & set(failed))}"
+        if status.get("succeeded", 0) != len(completed):
+            yield f"succeeded {status.get('succeeded', 0)}, but completedIndexes {status.get('completedIndexes', '')!r}"
+
+
+class Creations:
+    """10, 15, 20: no pod for a finished, suspended or deleting Job, or for an index that is done; identity of indexed pods."""
+
+    name = "job creations"
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Look at new pods."""
+        if table != "pods" or change.old is not None or change.new is None:
+            return
+        pod = change.new.obj
+        job = job_of(pod, view)
+        if job is None or job["spec"].get("managedBy") not in (None, "kubernetes.io/job-controller"):
+            return
+        if finished(job):
+            yield f"pod {pod['metadata']['name']} was created for a finished Job"
+        index = (pod["metadata"].get("annotations") or {}).get(INDEX)
+        if index is not None:
+            if (pod["metadata"].get("labels") or {}).get(INDEX) != index:
+                yield f"pod {pod['metadata']['name']}: index label and annotation differ"
+            if pod["spec"].get("hostname") != f"{job['metadata']['name']}-{index}":
+                yield f"pod {pod['metadata']['name']}: hostname {pod['spec'].get('hostname')} of index {index}"
+            status = job.get("status") or {}
+            if int(index) in indexes.parse(status.get("failedIndexes")):
+                yield f"pod for failed index {index}"
+        if FINALIZER not in (pod["metadata"].get("finalizers") or ()):
+            yield f"pod {pod['metadata']['name']} was created without the tracking finalizer"
+
+    def at_rest(self, view: View) -> Iterable[str]:
+        """Nothing more at rest."""
+        return ()
+
+
+class Finality(_OfJobs):
+    """17: a finished Job's conditions and counters do not change any more."""
+
+    name = "job finality"
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Yield violations."""
+        if old is None or not finished(old):
+            return
+        for key in ("conditions", "succeeded", "failed", "completedIndexes", "failedIndexes", "startTime", "completionTime"):
+            if (old.get("status") or {}).get(key) != (new.get("status") or {}).get(key):
+                yield f"status.{key} changed after the end"
+
+
+class Settled:
+    """4, 7, 8, 14, 16, 21, 23: what holds once nothing moves."""
+
+    name = "settled jobs"
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Nothing in between."""
+        return ()
+
+    def at_rest(self, view: View) -> Iterator[str]:
+        """Look at every Job and its pods."""
+        jobs = {job["metadata"]["uid"]: job for job in view.list(JOBS)}
+        pods: dict[str, list[Tree]] = {}
+        for pod in view.list(PODS):
+            for reference in pod["metadata"].get("ownerReferences") or ():
+                if reference.get("controller") and reference["kind"] == "Job":
+                    if reference["uid"] not in jobs:
+                        yield f"pod {pod['metadata']['name']} outlived its Job"
+                    pods.setdefault(reference["uid"], []).append(pod)
+        for uid, job in jobs.items():
+            if job["spec"].get("managedBy") in (None, "kubernetes.io/job-controller"):
+                yield from self._job(job, pods.get(uid, []))
+
+    def _job(self, job: Tree, pods: list[Tree]) -> Iterator[str]:
+        name, spec, status = job["metadata"]["name"], job["spec"], job.get("status") or {}
+        active = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in TERMINAL and "deletionTimestamp" not in pod["metadata"]]
+        if status.get("active", 0) != len(active):
+            yield f"{name}: status says {status.get('active', 0)} active, there are {len(active)}"
+        if len(active) > spec.get("parallelism", 1):
+            yield f"{name}: {len(active)} active pods, parallelism {spec.get('parallelism', 1)}"
+        for pod in pods:
+            ended = (pod.get("status") or {}).get("phase") in TERMINAL
+            if ended and FINALIZER in (pod["metadata"].get("finalizers") or ()) and spec.get("backoffLimitPerIndex") is None:
+                yield f"{name}: pod {pod['metadata']['name']} has ended and is not counted"
+        if spec.get("completionMode") == "Indexed":
+            taken = [(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in active]
+            if len(taken) != len(set(taken)):
+                yield f"{name}: an index has two active pods: {sorted(str(each) for each in taken)}"
+        if spec.get("suspend") and not finished(job):
+            suspended = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
+            if active or not suspended or status.get("startTime"):
+                yield f"{name}: suspended, but {len(active)} active, Suspended={suspended}, startTime {status.get('startTime')}"
+        if (
+            not finished(job)
+            and not spec.get("suspend")
+            and not active
+            and spec.get("parallelism", 1) > 0
+            and "deletionTimestamp" not in job["metadata"]
+        ):
+            yield f"{name}: neither finished nor anything active"
