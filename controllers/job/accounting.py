@@ -94,6 +94,8 @@ class Accounting:
         """Put the uids and the interim condition into the draft; return the verdict once the terminal condition may follow, else None."""
         draft.uncounted_succeeded += [uid for uid in ended.succeeded if uid not in draft.uncounted_succeeded]
         draft.uncounted_failed += [uid for uid in ended.failed if uid not in draft.uncounted_failed]
+        if job.indexed:
+            draft.succeeded = _how_many(draft.completed_indexes)
         if verdict is None:
             return None
         draft.set(verdict.type, "True", verdict.reason, verdict.message, stamp)
@@ -120,12 +122,11 @@ class Accounting:
         waiting = {uid for uid in pending if self._still_tracked(job, uid, removing)} | failures
         counted_succeeded = [uid for uid in draft.uncounted_succeeded if uid not in waiting]
         counted_failed = [uid for uid in draft.uncounted_failed if uid not in waiting]
-        draft.succeeded += len(counted_succeeded)
+        if not job.indexed:
+            draft.succeeded += len(counted_succeeded)
         draft.failed += len(counted_failed)
         draft.uncounted_succeeded = [uid for uid in draft.uncounted_succeeded if uid in waiting]
         draft.uncounted_failed = [uid for uid in draft.uncounted_failed if uid in waiting]
-        if job.indexed:
-            draft.succeeded = _how_many(draft.completed_indexes)
         if terminal is not None and not waiting:
             self._finish(draft, terminal, stamp)
         last = draft.render()

@@ -62,7 +62,8 @@ class StatusDraft:
         """Return the status tree."""
         tree: Tree = {}
         if self.conditions:
-            tree["conditions"] = self.conditions
+            # A copy: what was rendered may be stored by now, and more is set afterwards
+            tree["conditions"] = list(self.conditions)
         optional: tuple[tuple[str, Any], ...] = (
             ("startTime", self.start_time),
             ("completionTime", self.completion_time),
