@@ -39,13 +39,13 @@ class Schemas:
         self._types = types
         self._group, self._version = group, version
         self._named: dict[str, Tree] = {}
-        self._roots: set[str] = set()
+        self._roots: dict[str, None] = {}
 
     # ------------------------------------------------------------------ references
 
     def type(self, name: str) -> str:
         """Return the OpenAPI name of a built-in type (``meta/v1.Status``), and publish it."""
-        self._roots.add(name)
+        self._roots[name] = None
         return reference_name(name)
 
     def patch(self) -> str:
