@@ -49,7 +49,8 @@ class _Memory:
     skipped: bool = False
     """A pass was called for while the cache did not show that write: it is taken when it does."""
     factory: tuple[Tree, PodFactory] | None = None
-    finished: bool = False
+    behind: bool = False
+    """Whether a pass was put off until the cache shows our last write."""
 
 
 class JobController(Controller):
@@ -155,7 +156,6 @@ class JobController(Controller):
             return None
         if job.finished:
             self._expectations.forget(job.uid)
-            memory.finished = True
             await self._release(self._owned(job))
             return None
         if not self._expectations.satisfied(job.uid):
