@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -80,7 +79,8 @@ class Facade:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, whatever goes wrong."""
-        began = time.perf_counter()
+        clock = asyncio.get_running_loop().time
+        began = clock()
         method = request.method
         query: Query = request.query if request.query_string else _NO_QUERY
         where = parse(request.path)
@@ -98,7 +98,7 @@ class Facade:
             response = await self._answer(request, where, query, wanted)
             code = response.status
         finally:
-            self.metrics.end(labels, inflight, code, time.perf_counter() - began)
+            self.metrics.end(labels, inflight, code, clock() - began)
         return response
 
     async def _answer(self, request: web.BaseRequest, where: ResourcePath | None, query: Query, wanted: Attributes) -> web.StreamResponse:

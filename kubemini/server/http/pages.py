@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import orjson
 from aiohttp import web
 
 from kubemini.machinery.errors import NotAcceptable
-from kubemini.machinery.openapi import OpenApiDocuments
 from kubemini.server.http import answers, health
 from kubemini.server.http.app import Facade
 from kubemini.server.http.health import Check
 from kubemini.server.http.metrics import CONTENT_TYPE
 from kubemini.server.options import Caller
+from kubemini.server.registry import Kind
 from kubemini.server.subresources.token import ISSUER, TokenIssuer
 
-_ANYTHING: Final = ("*/*", "application/json", "application/*")
+if TYPE_CHECKING:
+    from kubemini.machinery.openapi import OpenApiDocuments
+
+_JSON_ONLY: Final = ("application/json", "*/*", "application/*")
+_SWAGGER_PROTOBUF: Final = (
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+)
+"""The media type, and its old spelling, which clients still send."""
+
+_Made = TypeVar("_Made")
 
 
 def install(facade: Facade, *, version: str, patch: str, ready: Check) -> None:
@@ -72,16 +84,16 @@ def _paths(facade: Facade) -> list[str]:
 
 
 def _openapi(facade: Facade) -> None:
-    documents = OpenApiDocuments(facade.server.registry, facade.schemas)
+    documents = _Documents(facade)
 
     async def index(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        body, tag = documents.index()
+        body, tag = await documents.made(lambda known: known.index())
         return _tagged(request, body, tag)
 
     async def group_version(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        _refuse_protobuf(request)
+        _accepted(request, _JSON_ONLY)
         path = request.path.removeprefix("/openapi/v3/").rstrip("/")
-        found = documents.group_version(path)
+        found = await documents.made(lambda known: known.group_version(path))
         if found is None:
             return answers.no_page()
         body, digest = found
@@ -92,8 +104,10 @@ def _openapi(facade: Facade) -> None:
         return _tagged(request, body, f'"{digest}"', extra)
 
     async def swagger(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        _refuse_protobuf(request)
-        body, tag = documents.swagger()
+        if _accepted(request, (*_JSON_ONLY, *_SWAGGER_PROTOBUF)) in _SWAGGER_PROTOBUF:
+            body, tag = await documents.made(_protobuf)
+            return _tagged(request, body, tag, {"Content-Type": _SWAGGER_PROTOBUF[0]})
+        body, tag = await documents.made(lambda known: known.swagger())
         return _tagged(request, body, tag)
 
     facade.pages["/openapi/v3"] = index
@@ -101,17 +115,46 @@ def _openapi(facade: Facade) -> None:
     facade.pages["/openapi/v2"] = swagger
 
 
-def _refuse_protobuf(request: web.BaseRequest) -> None:
-    accept = request.headers.get("Accept", "*/*")
-    if not any(part.partition(";")[0].strip() in _ANYTHING for part in accept.split(",")):
-        raise NotAcceptable("406: Not Acceptable\n\nAvailable representations: application/json\n")
+class _Documents:
+    """The OpenAPI documents, made beside the event loop: the first one takes half a second, in which watches and controllers go on."""
+
+    def __init__(self, facade: Facade) -> None:
+        self._facade = facade
+        self._lock = asyncio.Lock()
+
+    async def made(self, make: Callable[[OpenApiDocuments], _Made]) -> _Made:
+        """Return what `make` makes of the documents."""
+        async with self._lock:
+            served = tuple(self._facade.server.registry)  # as of now: it may change while the documents are made
+            return await asyncio.to_thread(self._make, served, make)
+
+    def _make(self, served: tuple[Kind, ...], make: Callable[[OpenApiDocuments], _Made]) -> _Made:
+        from kubemini.machinery.openapi import OpenApiDocuments
+
+        return make(OpenApiDocuments(served, self._facade.schemas))
+
+
+def _protobuf(documents: OpenApiDocuments) -> tuple[bytes, str]:
+    from kubemini.machinery.openapi.protobuf import encode
+
+    body, tag = documents.swagger()
+    return encode(orjson.loads(body)), tag
+
+
+def _accepted(request: web.BaseRequest, offered: Sequence[str]) -> str:
+    """Return the first media type accepted that is offered. Raise `NotAcceptable`."""
+    for part in request.headers.get("Accept", "*/*").split(","):
+        media = part.partition(";")[0].strip()
+        if media in offered:
+            return media
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(each for each in offered if '*' not in each)}\n")
 
 
 def _tagged(request: web.BaseRequest, body: bytes, tag: str, extra: dict[str, str] | None = None) -> web.Response:
-    headers = {"ETag": tag, "Vary": "Accept", **(extra or {})}
+    headers = {"Content-Type": "application/json", "ETag": tag, "Vary": "Accept", **(extra or {})}
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers=headers)
-    return web.Response(body=body, headers={"Content-Type": "application/json", **headers})
+    return web.Response(body=body, headers=headers)
 
 
 # ------------------------------------------------------------------------------------------------ OpenID
