@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.memo import by_identity
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import owner_reference
 
@@ -79,7 +80,9 @@ class PodFactory:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
+@by_identity()
 def _with_index_env(spec: Tree) -> Tree:
+    """Return a pod spec whose containers know their index; the same one for the same spec, so that Jobs that share a template share containers."""
     entry = {"name": INDEX_ENV, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}}}
 
     def added(container: Tree) -> Tree:

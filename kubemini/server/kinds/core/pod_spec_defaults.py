@@ -27,8 +27,9 @@ def default_pod_template(template: Tree) -> Tree:
     return template if new is spec else {**template, "spec": new}
 
 
+@by_identity()
 def default_pod_spec(spec: Tree) -> Tree:
-    """Return a pod spec with the defaults that pods and templates share; the same tree where nothing is to be filled."""
+    """Return the pod spec of a template with its defaults; the same tree where nothing is to be filled, and the same answer for the same tree."""
     changes: Tree = {}
     for key in _CONTAINERS:
         _replace(spec, key, _pull_policies, changes)
