@@ -48,6 +48,7 @@ def collect(
         if not job.indexed:
             found.succeeded.append(pod["metadata"]["uid"])
         found.release.append(pod)
+    found.release += counts.counted_already
     kept = _kept_for_replacement(job, counts, failed_indexes) if failed_indexes is not None and not ending else {}
     new = {pod["metadata"]["uid"] for pod in counts.failed}
     for pod in counts.failed_tracked:

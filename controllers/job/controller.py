@@ -49,8 +49,6 @@ class _Memory:
     skipped: bool = False
     """A pass was called for while the cache did not show that write: it is taken when it does."""
     factory: tuple[Tree, PodFactory] | None = None
-    behind: bool = False
-    """Whether a pass was put off until the cache shows our last write."""
 
 
 class JobController(Controller):

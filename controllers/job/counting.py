@@ -24,6 +24,8 @@ class Counts:
     """Every pod in phase Failed, counted before or not."""
     failed_tracked: list[Tree] = field(default_factory=list)
     """Failed pods that still carry the finalizer, by limit per index those kept for their replacement too."""
+    counted_already: list[Tree] = field(default_factory=list)
+    """Succeeded pods that still carry the finalizer although they are in the uncounted list: taking it off did not work."""
     unindexed: list[Tree] = field(default_factory=list)
     """Active pods of an Indexed Job whose index is missing or out of range."""
 
@@ -60,7 +62,9 @@ def count(job: JobView, pods: Sequence[Tree], removing: dict[str, None]) -> Coun
         if not tracked(pod) or uid in removing:
             continue
         if state == "Succeeded":
-            if uid not in known and in_range:
+            if uid in known:
+                found.counted_already.append(pod)
+            elif in_range:
                 found.succeeded.append(pod)
         elif has_failed(job, pod):
             found.failed_tracked.append(pod)
