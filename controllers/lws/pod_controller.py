@@ -92,12 +92,10 @@ class GroupController(Controller):
         group = self._caches.pods.by_index("lws-group", f"{owner.namespace}/{owner.name}/{index}")
         if not restarting.recreates(owner, pod, group):
             return False
-        leader: Tree | None = pod
-        if meta["labels"][names.WORKER_INDEX] != "0":
-            leader = self._leader_of(pod)
-            if leader is None:
-                return False
-        if leader is None or "deletionTimestamp" in leader["metadata"] or leader["metadata"]["uid"] in self._deleted:
+        leader = pod if meta["labels"][names.WORKER_INDEX] == "0" else self._leader_of(pod)
+        if leader is None:
+            return False
+        if "deletionTimestamp" in leader["metadata"] or leader["metadata"]["uid"] in self._deleted:
             return True
         about = leader["metadata"]
         self._deleted[about["uid"]] = None

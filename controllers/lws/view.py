@@ -78,7 +78,7 @@ class LwsView:
 
 def is_shared(network: Tree | None) -> bool:
     """Tell whether all groups share one Service."""
-    return (network or {}).get("subdomainPolicy", "Shared") == "Shared"
+    return bool((network or {}).get("subdomainPolicy", "Shared") == "Shared")
 
 
 def merged(theirs: Tree, ours: Tree) -> Tree:

@@ -14,10 +14,10 @@ _ESCAPED = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\
 
 
 def go_json(tree: Tree) -> bytes:
-    """Return the bytes that Go's ``json.Marshal`` gives for a map: compact, keys sorted, safe inside HTML.
+    r"""Return the bytes that Go's ``json.Marshal`` gives for a map: compact, keys sorted, safe inside HTML.
 
     >>> go_json({"b": "<a>", "a": [1, True, None]})
-    b'{"a":[1,true,null],"b":"\\\\u003ca\\\\u003e"}'
+    b'{"a":[1,true,null],"b":"\\u003ca\\u003e"}'
     """
     text = json.dumps(tree, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     for plain, escaped in _ESCAPED:

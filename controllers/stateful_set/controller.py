@@ -176,7 +176,7 @@ class StatefulSetController(Controller):
             step = planning.condemned_step(owner, condemned[index], first, now)
             if step is Step.DELETE:
                 await self._writes.delete(owner, condemned[index])
-            return step is Step.PASS
+            return step is Step.SKIP
 
         try:
             for work, number in ((tend, len(replicas)), (prepare, len(condemned) if owner.claims else 0), (remove, len(condemned))):

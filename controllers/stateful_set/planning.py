@@ -52,7 +52,7 @@ class Step(Enum):
 
     WAIT = "wait"
     """Nothing, and an ordered set goes no further."""
-    PASS = "pass"
+    SKIP = "skip"
     """Nothing; go on."""
     DELETE = "delete"
     CREATE = "create"
@@ -74,7 +74,7 @@ def replica_step(owner: SetView, pod: Tree | None, now: float) -> Step:
 def condemned_step(owner: SetView, pod: Tree, first: Tree | None, now: float) -> Step:
     """Return the step for a pod out of range. `first` is the first unavailable pod: of the unready ones only that may go in an ordered set."""
     if pods.is_terminating(pod):
-        return Step.WAIT if owner.ordered else Step.PASS
+        return Step.WAIT if owner.ordered else Step.SKIP
     if owner.ordered and pod is not first and not pods.is_available(pod, owner.min_ready, now):
         return Step.WAIT
     return Step.DELETE

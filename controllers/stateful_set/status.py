@@ -56,7 +56,7 @@ class StatusDraft:
             or self.ready != status.get("readyReplicas", 0)
             or self.available != status.get("availableReplicas", 0)
             or self.current != status.get("currentReplicas", 0)
-            or self.updated != status.get("updatedReplicas", 0)
+            or bool(self.updated != status.get("updatedReplicas", 0))
         )
 
     def render(self) -> Tree:
