@@ -91,10 +91,14 @@ class QuotaHolds:
         used: dict[tuple[str, str], int] = {}
         for workload in view.list(WORKLOADS):
             if has(workload, "QuotaReserved") and not has(workload, "Finished") and get_in(workload, "status", "admission", "clusterQueue") == name:
+                done = {each["name"]: each["count"] for each in get_in(workload, "status", "reclaimablePods", default=[])}
                 for pod_set in get_in(workload, "status", "admission", "podSetAssignments", default=[]):
+                    # Pods that have ended give their share back before the rest does
+                    count = pod_set.get("count") or 1
+                    share = max(count - done.get(pod_set["name"], 0), 0)
                     for resource, flavor in (pod_set.get("flavors") or {}).items():
                         mark = (flavor, resource)
-                        used[mark] = used.get(mark, 0) + milli((pod_set.get("resourceUsage") or {}).get(resource, "0"))
+                        used[mark] = used.get(mark, 0) + milli((pod_set.get("resourceUsage") or {}).get(resource, "0")) * share // count
         for group in queue["spec"].get("resourceGroups") or ():
             for flavor in group["flavors"]:
                 for resource in flavor["resources"]:
