@@ -5,8 +5,10 @@ Pure: a `Catalogue` is built from the slices, an `Inventory` knows what of it is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from kubemini.api.trees import Tree
@@ -153,16 +155,6 @@ class Inventory:
 # ----------------------------------------------------------------------------------------------- selectors
 
 
-class _Domains(dict[str, Any]):
-    """Attributes or capacities by domain: one that a device does not speak of is there, and empty."""
-
-    def __missing__(self, key: str) -> dict[str, Any]:
-        return {}
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-
 def _typed(value: Tree) -> Any:
     if "string" in value:
         return value["string"]
@@ -173,8 +165,17 @@ def _typed(value: Tree) -> Any:
     return parse_semver(value["version"])
 
 
-def _by_domain(named: Mapping[str, Any], driver: str) -> _Domains:
-    found = _Domains()
+_DOMAIN = re.compile(r"""device\.(?:attributes|capacity)\[(?:"([^"]+)"|'([^']+)')\]""")
+
+
+@lru_cache(maxsize=4096)
+def _domains(expression: str) -> tuple[str, ...]:
+    """Return the domains that an expression names: one that a device does not speak of is there, and empty."""
+    return tuple(one or other for one, other in _DOMAIN.findall(expression))
+
+
+def _by_domain(named: Mapping[str, Any], driver: str, domains: Iterable[str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {domain: {} for domain in domains}
     for name, value in named.items():
         domain, slash, rest = name.partition("/")
         found.setdefault(domain if slash else driver, {})[rest if slash else name] = value
@@ -191,22 +192,19 @@ def _capacities(tree: Tree) -> dict[str, Any]:
     return {name: CelQuantity(parse(value["value"]).nano) for name, value in (tree.get("capacity") or {}).items()}
 
 
-def value_for_cel(device: Device) -> Tree:
+def value_for_cel(device: Device, expression: str = "") -> Tree:
     """Return what an expression sees as ``device``."""
-    driver = device.identity[0]
+    driver, domains = device.identity[0], _domains(expression)
     return {
         "driver": driver,
-        "attributes": _by_domain(_attributes(device.tree), driver),
-        "capacity": _by_domain(_capacities(device.tree), driver),
+        "attributes": _by_domain(_attributes(device.tree), driver, domains),
+        "capacity": _by_domain(_capacities(device.tree), driver, domains),
         "allowMultipleAllocations": bool(device.tree.get("allowMultipleAllocations")),
     }
 
 
 def selected(device: Device, selectors: Sequence[Tree]) -> bool:
     """Tell whether all CEL selectors take a device. An expression that fails on it does not. Raise `ClaimProblem` for one that does not compile."""
-    if not selectors:
-        return True
-    seen = value_for_cel(device)
     for each in selectors:
         text = each["cel"]["expression"]
         try:
@@ -214,7 +212,7 @@ def selected(device: Device, selectors: Sequence[Tree]) -> bool:
         except CelCompileError as problem:
             raise ClaimProblem(f"CEL compilation failed: {problem}") from problem
         try:
-            if program.evaluate({"device": seen}) is not True:
+            if program.evaluate({"device": value_for_cel(device, text)}) is not True:
                 return False
         except CelEvaluationError:
             return False

@@ -46,7 +46,8 @@ class Reporter:
                 "reason": "Unschedulable",
                 "message": text,
                 "lastProbeTime": None,
-                "lastTransitionTime": before["lastTransitionTime"] if before is not None and before["status"] == "False" else now,
+                # None where the API server wrote the condition (SchedulingGated)
+                "lastTransitionTime": before.get("lastTransitionTime") if before is not None and before["status"] == "False" else now,
             }
             if "generation" in pod["metadata"]:
                 condition["observedGeneration"] = pod["metadata"]["generation"]

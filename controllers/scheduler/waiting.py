@@ -118,27 +118,29 @@ class Waiting:
         attempt = self._attempts.get(key)
         return attempt is not None and key in self._groups.get(attempt.group, ())
 
-    def wake(self, key: str, now: float) -> None:
-        """Let one pod be tried again."""
+    def wake(self, key: str, now: float, *, busy: bool | None = None) -> None:
+        """Let one pod be tried again. `busy` is what `busy()` told before others were woken with it."""
         if self.asleep(key) and (attempt := self._rouse(key)) is not None:
-            self._retry(key, attempt.ready_in(now) if self._busy() else 0.0, attempt.priority)
+            held = self._busy() if busy is None else busy
+            self._retry(key, attempt.ready_in(now) if held else 0.0, attempt.priority)
 
     def happened(self, event: str, now: float) -> None:
         """Wake whom it may help: all for what is rare, the first of each group where pods come and go."""
         sleepers = self._asleep[event]
         if not sleepers:
             return
+        busy = self._busy()
         if event not in (POD_GONE, POD_CAME):
             for key in list(sleepers):
-                self.wake(key, now)
+                self.wake(key, now, busy=busy)
             return
         for group in dict.fromkeys(self._attempts[key].group for key in sleepers):
             if group not in self._open:
-                self._wake_first(group, event, now)
+                self._wake_first(group, event, now, busy=busy)
 
-    def _wake_first(self, group: Hashable, event: str, now: float) -> None:
+    def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool | None = None) -> None:
         candidates = [key for key in self._groups[group] if event in self._attempts[key].events]
         if candidates:
             first = min(candidates, key=lambda key: (-self._attempts[key].priority, self._attempts[key].number))
             self._open[group] = (event, first)
-            self.wake(first, now)
+            self.wake(first, now, busy=busy)

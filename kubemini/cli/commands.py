@@ -30,7 +30,9 @@ def serve(
     seed: Annotated[int | None, typer.Option(help="Seed of names, ids and chance; drawn when not given.")] = None,
     controllers: Annotated[str, typer.Option(help="Controllers to run: names separated by commas, '*' for all, '-NAME' to leave one out.")] = "*",
     kubernetes_version: Annotated[str, typer.Option(help="Kubernetes version to emulate.")] = "1.36",
-    feature_gates: Annotated[str, typer.Option(help="Feature gates: NAME=true,NAME=false (Kubernetes, JobSet, LWS and Kueue alike).")] = "",
+    feature_gates: Annotated[
+        list[str] | None, typer.Option(help="Feature gates: NAME=true,NAME=false (Kubernetes, JobSet, LWS and Kueue alike). May be given more than once.")
+    ] = None,
     kueue_config: Annotated[Path | None, typer.Option(help="Kueue's Configuration as YAML.")] = None,
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a fresh certificate and a token.")] = True,
     dns: Annotated[int | None, typer.Option(help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
@@ -50,7 +52,7 @@ def serve(
             seed=seed,
             controllers=controllers,
             kubernetes_version=kubernetes_version,
-            feature_gates=feature_gates,
+            feature_gates=",".join(feature_gates or ()),
             kueue_config=kueue_config,
             tls=tls,
             dns=dns,

@@ -169,7 +169,7 @@ class Recorder:
 
     async def _write_acted(self, said: _Said) -> None:
         regarding, related = said.regarding, said.related or {}
-        key = (regarding.get("uid", ""), regarding.get("resourceVersion", ""), said.type, said.action, said.reason, related.get("uid", ""))
+        key = (regarding.get("uid", ""), regarding.get("resourceVersion", ""), said.type, said.action, said.reason, related.get("uid", ""), said.message)
         now = self._env.now()
         written = self._written.get(key)
         if written is not None and now - written.last <= SERIES_SECONDS:

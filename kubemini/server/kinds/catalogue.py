@@ -341,7 +341,7 @@ def _extension(kind: Callable[..., Kind]) -> list[Kind]:
 
 def _devices(kind: Callable[..., Kind]) -> list[Kind]:
     resource = partial(kind, "resource.k8s.io")
-    slices = PlainStrategy(
+    slices = devices.ResourceSliceStrategy(
         table=tables.RESOURCE_SLICE,
         check=devices.resource_slice,
         change=devices.resource_slice_change,

@@ -6,6 +6,8 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, invalid, not_supported, required, too_many
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, same, wrong
+from kubemini.server.kinds.groups.plain import PlainStrategy
+from kubemini.server.strategy import WriteContext
 
 _MODES = ("All", "ExactCount")
 _MAX_REQUESTS, _MAX_DEVICES = 32, 128
@@ -113,6 +115,27 @@ def resource_slice(obj: Tree) -> Errors:
         if name in seen:
             yield duplicate(f"spec.devices[{index}].name", name)
         seen.add(name)
+
+
+class ResourceSliceStrategy(PlainStrategy):
+    """Slices: a device taint without a time gets the time at which it was written."""
+
+    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
+        """Stamp the taints."""
+        return _stamped(obj, ctx)
+
+    def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """Stamp the taints that are new."""
+        return _stamped(new, ctx)
+
+
+def _stamped(obj: Tree, ctx: WriteContext) -> Tree:
+    devices = obj["spec"].get("devices") or ()
+    if not any("timeAdded" not in taint for device in devices for taint in device.get("taints") or ()):
+        return obj
+    now = ctx.env.stamp()
+    stamped = [{**device, "taints": [{"timeAdded": now, **taint} for taint in device["taints"]]} if device.get("taints") else device for device in devices]
+    return {**obj, "spec": {**obj["spec"], "devices": stamped}}
 
 
 def resource_slice_change(new: Tree, old: Tree) -> Errors:

@@ -59,8 +59,9 @@ class PlainStrategy(Strategy):
         return self._name_rule(name, prefix=prefix)
 
     def initial_status(self, obj: Tree) -> Tree | None:
-        """Return the empty status."""
-        return self._status or None
+        """Return the empty status: an empty object where nothing is known yet, as upstream prints one."""
+        found: Tree | None = self._status
+        return found
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Compare the fields that make up the spec."""
