@@ -15,6 +15,8 @@ from kubemini.controllers.kueue.integrations.reconciler import JobReconciler
 from kubemini.controllers.kueue.integrations.serving import LeaderWorkerSetController, StatefulSetController
 from kubemini.controllers.kueue.queue_controllers import ClusterQueueController, CohortController, LocalQueueController, in_use_controllers
 from kubemini.controllers.kueue.scheduler import Scheduler
+from kubemini.controllers.kueue.topology.failures import NodeFailures
+from kubemini.controllers.kueue.topology.ungater import Ungater
 from kubemini.controllers.kueue.webhooks import jobs, pods, quota, serving, workloads
 from kubemini.controllers.kueue.workload_controller import WorkloadController
 from kubemini.runtime.controller import Controller
@@ -43,6 +45,8 @@ def create(settings: Settings) -> list[Controller]:
         controllers.append(StatefulSetController(hub))
     if "leaderworkerset.x-k8s.io/leaderworkerset" in config.frameworks:
         controllers.append(LeaderWorkerSetController(hub))
+    if config.on("TopologyAwareScheduling"):
+        controllers += [Ungater(hub), NodeFailures(hub)]
     return controllers
 
 

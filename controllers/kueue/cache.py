@@ -6,7 +6,7 @@ is decided but not yet written is *assumed*: it counts at once, and a stale even
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
@@ -125,6 +125,8 @@ class Cache:
         self.generation = 0
         """Grows with every change of quota."""
         self.local: dict[str, LocalUsage] = {}
+        self.observers: list[Callable[[Info, int], None]] = []
+        """Called with +1 when a Workload begins to hold quota, and with -1 when it ends."""
         self.version = 0
         """Grows with every change that may turn a ClusterQueue active or inactive."""
         self._healths: dict[str, tuple[int, QueueHealth]] = {}
@@ -330,6 +332,8 @@ class Cache:
         return info
 
     def _tally(self, state: QueueState, info: Info, sign: int) -> None:
+        for observer in self.observers:
+            observer(info, sign)
         local = self.local.setdefault(info.local_queue, LocalUsage())
         local.reserving += sign
         _count(local.reserved_usage, info.usage, sign)

@@ -225,13 +225,30 @@ class Cycle:
         assignment = assigner.assign(requests)
         places = self.world.places
         if places is not None and assignment.mode is Mode.FIT:
-            places.place(entry, assignment, {})
+            self._by_topology(entry, assignment)
         targets: list[Target] = []
         if assignment.preempts:
+            if places is not None and places.place(entry, assignment, {}, empty=True):
+                problem = places.place(entry, assignment, {}, empty=True)
+                _downgrade(assignment, problem, Mode.NO_FIT, names.TOPOLOGY_PLACEMENT_FAILED)
+                return assignment, []
             targets = self.find_targets(entry, assignment)
-            if places is not None and len(assignment.pod_sets) == len(info.pod_sets):
-                places.place(entry, assignment, {target.info.key: target.info for target in targets}, empty=not targets)
+            if places is not None and targets:
+                places.place(entry, assignment, {target.info.key: target.info for target in targets})
         return assignment, targets
+
+    def _by_topology(self, entry: Entry, assignment: Assignment) -> None:
+        """Place an assignment that fits by quota; where it cannot be placed, others may have to go for it, or nothing helps."""
+        places = self.world.places
+        assert places is not None
+        problem = places.place(entry, assignment, {})
+        if not problem:
+            return
+        hopeless = places.place(entry, assignment, {}, empty=True)
+        if hopeless:
+            _downgrade(assignment, hopeless, Mode.NO_FIT, names.TOPOLOGY_PLACEMENT_FAILED)
+        else:
+            _downgrade(assignment, problem, Mode.NO_CANDIDATES, names.WAITING_FOR_QUOTA)
 
     def find_targets(self, entry: Entry, assignment: Assignment) -> list[Target]:
         """Return whom to evict for an assignment."""
@@ -289,9 +306,9 @@ class Cycle:
             self.cache.release(entry.replaced.key)
         info.usage = entry.assignment.held()
         info.queue = entry.queue.name
+        info.places = [use for member in entry.assignment.pod_sets for use in member.places]
         entry.outcome = Outcome.ADMITTED
         self.cache.assume(info)
-        self._suppose(entry)
         self.admitted.append(entry)
 
     def _reserve(self, entry: Entry) -> Usage:
@@ -319,6 +336,16 @@ class Cycle:
             fits = not places.place(entry, entry.assignment, gone)
         undo.back()
         return fits
+
+
+def _downgrade(assignment: Assignment, message: str, mode: Mode, reason: str) -> None:
+    """Turn an assignment into one that does not fit as it is, by topology."""
+    for member in assignment.pod_sets:
+        if member.flavors and member.request.count:
+            for choice in member.flavors.values():
+                choice.mode = min(choice.mode, mode)
+            member.messages, member.reason = [message], reason
+            return
 
 
 class _FairView(Preemption):

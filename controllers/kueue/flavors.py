@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
@@ -83,6 +84,9 @@ class PodSetAssignment:
     reason: str = ""
     verdicts: list[Verdict] = field(default_factory=list)
     topology: Tree | None = None
+    """The ``topologyAssignment``."""
+    places: list[Any] = field(default_factory=list)
+    """What it uses there."""
     delayed: str = ""
 
     @property

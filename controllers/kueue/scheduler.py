@@ -17,6 +17,7 @@ from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.cycle import Cycle, Entry, Outcome, Requeue
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.preemption import WORDS, Target
+from kubemini.controllers.kueue.topology.places import TopologyPlaces
 from kubemini.controllers.kueue.why import Attempt
 from kubemini.controllers.kueue.workloads import Info, holding
 from kubemini.controllers.kueue.writing import write_status
@@ -49,6 +50,10 @@ class Scheduler(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self.hub.on_due = self._due
+        if self.hub.config.on("TopologyAwareScheduling"):
+            places = TopologyPlaces(self.hub)
+            places.attach(ctx)
+            self.hub.places = places
 
     def _due(self, urgent: bool) -> None:
         if urgent:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
@@ -148,6 +149,8 @@ class Info:
     last: Flavored | None = None
     replaces: str = ""
     """Key of the slice that this one replaces."""
+    places: list[Any] | None = None
+    """Where in the topology it is (see `topology.places.Use`); None = as its object says."""
 
     @property
     def local_queue(self) -> str:
