@@ -243,11 +243,23 @@ class SchedulerController(Controller):
             "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]},
             "target": {"kind": "Node", "name": node},
         }
-        await self._ctx.client.act(PODS, meta["name"], "binding", body, namespace=meta["namespace"])
+        try:
+            await self._ctx.client.act(PODS, meta["name"], "binding", body, namespace=meta["namespace"])
+        except ApiStatus as refused:
+            # A lost answer leaves open whether the pod is bound: its place must be kept until the API itself has said so
+            if refused.code < 500 or not await self._is_bound(meta, node):
+                raise
         if assumed.volumes is not None or assumed.claims is not None:
             self._placer.settle(assumed)
         self._waiting.done(key_of(pod), self._ctx.env.now())
         self._reporter.scheduled(pod, node)
+
+    async def _is_bound(self, meta: Tree, node: str) -> bool:
+        try:
+            live = await self._ctx.client.get(PODS, meta["name"], meta["namespace"])
+        except NotFound:
+            return False
+        return bool(live["metadata"]["uid"] == meta["uid"] and live["spec"].get("nodeName") == node)
 
     def _refused(self, assumed: Assumed, refused: ApiStatus) -> None:
         """Give the place up after a write was refused. Raise the refusal again where it is nobody's race."""
