@@ -8,21 +8,113 @@ from dataclasses import dataclass, field
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import jobset as names
 from kubemini.controllers.jobset.errors import Stalled
-from kubemini.controllers.jobset.view import JobSetView, role_of
+from kubemini.controllers.jobset.view import JobSetView
+
+
+class Child:
+    """One revision of an owned Job, with what a pass asks of it. Raise `Stalled` for a Job whose attempt cannot be read."""
+
+    __slots__ = ("active", "attempt", "deleting", "end", "labels", "name", "ready", "role", "suspended", "tree", "uid")
+
+    def __init__(self, tree: Tree) -> None:
+        meta, spec, status = tree["metadata"], tree["spec"], tree.get("status") or {}
+        self.tree = tree
+        self.name: str = meta["name"]
+        self.uid: str = meta["uid"]
+        self.labels: Tree = meta.get("labels") or {}
+        self.role: str = self.labels.get(names.REPLICATED_JOB, "")
+        """The role that the label names, "" without one."""
+        self.attempt = number(self.labels, names.RESTART_ATTEMPT)
+        self.deleting = "deletionTimestamp" in meta
+        self.suspended = bool(spec.get("suspend"))
+        self.end = _end(status)
+        """``Complete`` or ``Failed`` for a finished Job, "" for any other (also one that is about to finish)."""
+        self.active: bool = status.get("active", 0) > 0
+        parallelism = spec.get("parallelism", 1)
+        wanted = min(parallelism, spec.get("completions", parallelism))
+        self.ready: bool = status.get("succeeded", 0) + status.get("ready", 0) >= wanted
+        """Whether as many of the Job's pods are ready or done as run at a time."""
+
+    @property
+    def failure(self) -> Tree:
+        """The condition that tells how a failed Job failed."""
+        return next(each for each in self.tree["status"]["conditions"] if each["type"] == "Failed" and each["status"] == "True")
+
+
+def _end(status: Tree) -> str:
+    for condition in status.get("conditions") or ():
+        if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
+            return str(condition["type"])
+    return ""
+
+
+def number(labels: Tree, key: str) -> int:
+    """Return a label that is to hold a number. Raise `Stalled`."""
+    text = labels.get(key)
+    try:
+        return int(text or "")
+    except ValueError:
+        raise Stalled(f"invalid value for label {key}, must be integer" if text is not None else f"missing label {key}") from None
 
 
 @dataclass(slots=True)
 class Children:
     """The four buckets. `previous` are of an earlier attempt and count nowhere; the others are of the current one."""
 
-    active: list[Tree] = field(default_factory=list)
-    successful: list[Tree] = field(default_factory=list)
-    failed: list[Tree] = field(default_factory=list)
-    previous: list[Tree] = field(default_factory=list)
-    names: dict[str, None] = field(default_factory=dict)
-    """Names that are taken, whatever the bucket: no Job is made again while its predecessor exists."""
+    active: list[Child] = field(default_factory=list)
+    successful: list[Child] = field(default_factory=list)
+    failed: list[Child] = field(default_factory=list)
+    previous: list[Child] = field(default_factory=list)
+    by_name: dict[str, Child] = field(default_factory=dict)
+    """All of them. A name stays taken, whatever the bucket: no Job is made again while its predecessor exists."""
     newest: int = 0
     """The highest attempt that a Job carries: above the JobSet's, the JobSet was read from a cache that is behind."""
+
+
+def sort_out(js: JobSetView, jobs: Iterable[Tree], known: dict[str, Child], *, restart_job: bool) -> Children:
+    """Sort owned Jobs into buckets. `known` are the children of the last pass by name, to be used again where they are the same revision; `restart_job` is the gate.
+
+    Raise `Stalled` where a label that this stands on is broken.
+    """
+    found = Children()
+    restarts = js.restarts
+    single: dict[str, Sequence[int]] = {}
+    if restart_job:
+        single = {each["name"]: each.get("jobRestarts") or () for each in js.status.get("replicatedJobsStatus") or ()}
+    for job in jobs:
+        child = known.get(job["metadata"]["name"])
+        if child is None or child.tree is not job:
+            child = Child(job)
+        found.by_name[child.name] = child
+        found.newest = max(found.newest, child.attempt)
+        if child.attempt < restarts or (restart_job and _restarted_alone(js, child, single)):
+            found.previous.append(child)
+        elif not child.end:
+            found.active.append(child)
+        elif child.end == "Failed":
+            found.failed.append(child)
+        else:
+            found.successful.append(child)
+    return found
+
+
+def _restarted_alone(js: JobSetView, child: Child, single: dict[str, Sequence[int]]) -> bool:
+    """Tell whether a Job is older than what its own restarts ask for."""
+    if names.REPLICATED_JOB not in child.labels:
+        raise Stalled(f"missing label {names.REPLICATED_JOB}")
+    index = number(child.labels, names.JOB_INDEX)
+    if names.JOB_RESTART_ATTEMPT not in child.labels:
+        # made before the gate was switched on: it is taken for current
+        return False
+    attempt = number(child.labels, names.JOB_RESTART_ATTEMPT)
+    wanted = single.get(child.role) or ()
+    role = js.role(child.role)
+    if index >= (len(wanted) or (role.replicas if role is not None else 0)):
+        raise Stalled(f"job index {index} is out of bounds for replicated job {child.role}")
+    return bool(wanted) and attempt < wanted[index]
+
+
+# ----------------------------------------------------------------------------------------------- counts
 
 
 @dataclass(slots=True)
@@ -62,67 +154,6 @@ class RoleCounts:
         return tree
 
 
-def sort_out(js: JobSetView, jobs: Iterable[Tree], *, restart_job: bool) -> Children:
-    """Sort owned Jobs into buckets; `restart_job` is the gate. Raise `Stalled` where a label that this stands on is broken."""
-    found = Children()
-    restarts = js.restarts
-    single: dict[str, Sequence[int]] = {}
-    if restart_job:
-        single = {each["name"]: each.get("jobRestarts") or () for each in js.status.get("replicatedJobsStatus") or ()}
-    for job in jobs:
-        meta = job["metadata"]
-        labels = meta.get("labels") or {}
-        attempt = _number(labels, names.RESTART_ATTEMPT)
-        found.names[meta["name"]] = None
-        found.newest = max(found.newest, attempt)
-        if attempt < restarts or (restart_job and _restarted_alone(js, labels, single)):
-            found.previous.append(job)
-            continue
-        end = finished(job)
-        bucket = found.active if end == "" else found.failed if end == "Failed" else found.successful
-        bucket.append(job)
-    return found
-
-
-def _restarted_alone(js: JobSetView, labels: Tree, single: dict[str, Sequence[int]]) -> bool:
-    """Tell whether a Job is older than what its own restarts ask for."""
-    role = labels.get(names.REPLICATED_JOB)
-    if role is None:
-        raise Stalled(f"missing label {names.REPLICATED_JOB}")
-    index = _number(labels, names.JOB_INDEX)
-    if names.JOB_RESTART_ATTEMPT not in labels:
-        # made before the gate was switched on: it is taken for current
-        return False
-    attempt = _number(labels, names.JOB_RESTART_ATTEMPT)
-    wanted = single.get(role) or ()
-    if not wanted:
-        known = js.role(role)
-        if index >= (known.replicas if known is not None else 0):
-            raise Stalled(f"job index {index} is out of bounds for replicated job {role}")
-        return False
-    if index >= len(wanted):
-        raise Stalled(f"job index {index} is out of bounds for replicated job {role}")
-    return attempt < wanted[index]
-
-
-def _number(labels: Tree, key: str) -> int:
-    text = labels.get(key)
-    if text is None and key != names.RESTART_ATTEMPT:
-        raise Stalled(f"missing label {key}")
-    try:
-        return int(text or "")
-    except ValueError:
-        raise Stalled(f"invalid value for label {key}, must be integer") from None
-
-
-def finished(job: Tree) -> str:
-    """Return ``Complete`` or ``Failed`` for a finished Job, "" for any other (also one that is about to finish, or is being deleted)."""
-    for condition in (job.get("status") or {}).get("conditions") or ():
-        if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
-            return str(condition["type"])
-    return ""
-
-
 def count(js: JobSetView, children: Children, *, restart_job: bool) -> dict[str, RoleCounts]:
     """Return the counts of every role of the spec, by name. Jobs without a known role count nowhere."""
     counts = {role.name: RoleCounts(role.name) for role in js.roles}
@@ -132,41 +163,30 @@ def count(js: JobSetView, children: Children, *, restart_job: bool) -> dict[str,
             if mine is not None:
                 mine.job_restarts = before.get("jobRestarts") or ()
                 mine.job_restarts_counted = before.get("jobRestartsCountTowardsMax") or ()
-    for job in children.active:
-        mine = counts.get(role_of(job))
+    for child in children.active:
+        mine = counts.get(child.role)
         if mine is not None:
-            status = job.get("status") or {}
-            mine.ready += is_ready(job)
-            mine.active += status.get("active", 0) > 0
-            mine.suspended += bool(job["spec"].get("suspend"))
-    for job in children.successful:
-        mine = counts.get(role_of(job))
+            mine.ready += child.ready
+            mine.active += child.active
+            mine.suspended += child.suspended
+    for child in children.successful:
+        mine = counts.get(child.role)
         if mine is not None:
             mine.succeeded += 1
-    for job in children.failed:
-        mine = counts.get(role_of(job))
+    for child in children.failed:
+        mine = counts.get(child.role)
         if mine is not None:
             mine.failed += 1
     return counts
 
 
-def is_ready(job: Tree) -> bool:
-    """Tell whether as many of an active Job's pods are ready or done as run at a time."""
-    status, spec = job.get("status") or {}, job["spec"]
-    parallelism = spec.get("parallelism", 1)
-    wanted = min(parallelism, spec.get("completions", parallelism))
-    return bool(status.get("succeeded", 0) + status.get("ready", 0) >= wanted)
-
-
-def glance(job: Tree) -> tuple[object, ...]:
-    """Return all of a Job that a pass over its JobSet reads, for telling whether a change matters."""
-    meta, status = job["metadata"], job.get("status") or {}
-    return (
-        meta["uid"],
-        "deletionTimestamp" in meta,
-        meta.get("generation"),
-        meta.get("labels"),
-        finished(job),
-        is_ready(job),
-        status.get("active", 0) > 0,
-    )
+def matters(old: Tree, new: Tree) -> bool:
+    """Tell whether two revisions of a Job differ in anything that a pass over its JobSet reads."""
+    before, after = old["metadata"], new["metadata"]
+    if before["uid"] != after["uid"] or before.get("generation") != after.get("generation") or before.get("labels") != after.get("labels"):
+        return True
+    try:
+        one, other = Child(old), Child(new)
+    except Stalled:
+        return True
+    return (one.deleting, one.end, one.ready, one.active) != (other.deleting, other.end, other.ready, other.active)

@@ -18,16 +18,16 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import jobset as names
 from kubemini.controllers.jobset import elastic, failure_policy, in_place_restart, networking, startup_policy, success_policy, ttl, volumes
 from kubemini.controllers.jobset.blueprint import Blueprint
-from kubemini.controllers.jobset.children import Children, RoleCounts, count, glance, sort_out
+from kubemini.controllers.jobset.children import Child, Children, RoleCounts, count, matters, sort_out
 from kubemini.controllers.jobset.metrics import Metrics
 from kubemini.controllers.jobset.resuming import resumed
 from kubemini.controllers.jobset.status import StatusDraft
-from kubemini.controllers.jobset.view import JobSetView, Role, job_name, role_of
+from kubemini.controllers.jobset.view import JobSetView, Role, job_name
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 
-BATCH_SECONDS, BATCH_PER_CHILD, BATCH_LIMIT = 0.02, 50e-6, 1.0
+BATCH_SECONDS, BATCH_PER_CHILD, BATCH_LIMIT = 0.02, 200e-6, 1.0
 """Events of Jobs are answered together: a pass follows the first one after this long, longer for a JobSet with many Jobs, so that the cost of an event does not grow."""
 BREATH = 64
 """After so many writes in a row others get to run."""
@@ -47,6 +47,8 @@ class _Memory:
     """The spec and annotations that the blueprints were made from."""
     blueprints: dict[str, Blueprint] = field(default_factory=dict)
     """By role."""
+    children: dict[str, Child] = field(default_factory=dict)
+    """The Jobs as the last pass saw them, by name."""
 
 
 class _Abandoned(Exception):
@@ -101,7 +103,7 @@ class JobSetController(Controller):
         before = controller_of(old) if old is not None and new is not None else None
         if before is not None and (owner is None or owner["uid"] != before["uid"]):
             self._tell(before, job)
-        if owner is not None and (old is None or new is None or glance(old) != glance(new)):
+        if owner is not None and (old is None or new is None or matters(old, new)):
             self._tell(owner, job)
 
     def _tell(self, owner: Tree, job: Tree) -> None:
@@ -132,14 +134,15 @@ class JobSetController(Controller):
         if js.foreign:
             return await self._expire(js)
         jobs = self._jobs.by_index("controller", js.uid)
-        children = sort_out(js, jobs, restart_job=self._restart_job)
+        children = sort_out(js, jobs, memory.children, restart_job=self._restart_job)
         if children.newest > js.restarts:
             fresh = await self._fresh(js)
             if fresh is None:
                 return None
             if fresh is not js:
                 js = fresh
-                children = sort_out(js, jobs, restart_job=self._restart_job)
+                children = sort_out(js, jobs, memory.children, restart_job=self._restart_job)
+        memory.children = children.by_name
         draft = StatusDraft(js, self._ctx.env.stamp())
         counts = count(js, children, restart_job=self._restart_job)
         draft.count(counts)
@@ -194,7 +197,7 @@ class JobSetController(Controller):
             await self._suspend(children.active)
             draft.suspend()
         else:
-            await self._resume(js, children.active, (*turn.started, *turn.roles))
+            await self._resume(children.active, (*turn.started, *turn.roles))
             if turn.waiting:
                 draft.starting_in_order()
             else:
@@ -230,18 +233,17 @@ class JobSetController(Controller):
             await self._ctx.client.delete(JOB_SETS, js.name, namespace=js.namespace, propagation="Foreground", uid=js.uid, resource_version=revision)
         return None
 
-    async def _delete(self, jobs: Iterable[Tree]) -> None:
+    async def _delete(self, jobs: Iterable[Child]) -> None:
         """Delete Jobs with their pods, those very Jobs only."""
 
-        async def delete(job: Tree) -> None:
-            meta = job["metadata"]
+        async def delete(job: Child) -> None:
             try:
-                await self._ctx.client.delete(JOBS, meta["name"], namespace=meta["namespace"], propagation="Foreground", uid=meta["uid"])
+                await self._ctx.client.delete(JOBS, job.name, namespace=job.tree["metadata"]["namespace"], propagation="Foreground", uid=job.uid)
             except (NotFound, Conflict):
                 # gone, with another one of its name in its place perhaps
                 return
 
-        await self._each(delete, [job for job in jobs if "deletionTimestamp" not in job["metadata"]])
+        await self._each(delete, [job for job in jobs if not job.deleting])
 
     # ------------------------------------------------------------------ what Jobs need
 
@@ -274,7 +276,7 @@ class JobSetController(Controller):
         if children.previous and js.strategy == "BlockingRecreate":
             return
         for role in roles:
-            missing = [index for index in range(role.replicas) if job_name(js.name, role.name, index) not in children.names]
+            missing = [index for index in range(role.replicas) if job_name(js.name, role.name, index) not in children.by_name]
             if not missing:
                 continue
             blueprint = self._blueprint(js, role, memory)
@@ -315,33 +317,33 @@ class JobSetController(Controller):
             found = memory.blueprints[role.name] = Blueprint.of(js, role, self._version)
         return found
 
-    async def _scale(self, js: JobSetView, active: Iterable[Tree]) -> None:
+    async def _scale(self, js: JobSetView, active: Iterable[Child]) -> None:
         """Bring the size of active Jobs in line with the JobSet."""
         roles = {role.name: role for role in js.roles}
-        patches = [(job["metadata"]["name"], patch) for job in active if (role := roles.get(role_of(job))) and (patch := elastic.patch(job, role))]
+        patches = [(job.name, patch) for job in active if (role := roles.get(job.role)) and (patch := elastic.patch(job, role))]
         await self._each(lambda each: self._ctx.client.patch(JOBS, each[0], each[1], namespace=js.namespace), patches)
 
-    async def _suspend(self, active: Iterable[Tree]) -> None:
+    async def _suspend(self, active: Iterable[Child]) -> None:
         """Suspend the active Jobs that run."""
 
-        async def suspend(job: Tree) -> None:
-            await self._ctx.client.update(JOBS, {**job, "spec": {**job["spec"], "suspend": True}})
+        async def suspend(job: Child) -> None:
+            await self._ctx.client.update(JOBS, {**job.tree, "spec": {**job.tree["spec"], "suspend": True}})
 
-        await self._each(suspend, [job for job in active if not job["spec"].get("suspend")])
+        await self._each(suspend, [job for job in active if not job.suspended])
 
-    async def _resume(self, js: JobSetView, active: Iterable[Tree], roles: Iterable[Role]) -> None:
+    async def _resume(self, active: Iterable[Child], roles: Iterable[Role]) -> None:
         """Let the suspended Jobs of these roles run, with what their template says by now."""
         turn = {role.name: role for role in roles}
 
-        async def resume(job: Tree) -> None:
-            status = job.get("status") or {}
+        async def resume(job: Child) -> None:
+            tree, status = job.tree, job.tree.get("status") or {}
             if status.get("startTime") is not None:
                 # a Job that has started keeps its template: the time goes first
                 cleared = {name: value for name, value in status.items() if name != "startTime"}
-                job = await self._ctx.client.update_status(JOBS, {**job, "status": cleared})
-            await self._ctx.client.update(JOBS, resumed(job, turn.get(role_of(job))))
+                tree = await self._ctx.client.update_status(JOBS, {**tree, "status": cleared})
+            await self._ctx.client.update(JOBS, resumed(tree, turn[job.role]))
 
-        await self._each(resume, [job for job in active if job["spec"].get("suspend") and role_of(job) in turn])
+        await self._each(resume, [job for job in active if job.suspended and job.role in turn])
 
     def _compare_attempts(self, js: JobSetView, draft: StatusDraft) -> None:
         found = in_place_restart.judge(js, self._pods.by_index("jobset", f"{js.namespace}/{js.name}"))

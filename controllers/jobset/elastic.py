@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.jobset.children import Child
 from kubemini.controllers.jobset.view import Role
 
 
-def patch(job: Tree, role: Role) -> Tree | None:
+def patch(job: Child, role: Role) -> Tree | None:
     """Return the merge patch that brings an active Job's size in line with its role, None where it is, or where the role has no one size."""
     parallelism, completions = role.job_spec.get("parallelism"), role.job_spec.get("completions")
     if parallelism != completions:
@@ -14,7 +15,7 @@ def patch(job: Tree, role: Role) -> Tree | None:
     if parallelism is None:
         # the Job API defaults both
         parallelism = completions = 1
-    spec = job["spec"]
+    spec = job.tree["spec"]
     if spec.get("parallelism") == parallelism and spec.get("completions") == completions:
         return None
-    return {"metadata": {"uid": job["metadata"]["uid"]}, "spec": {"parallelism": parallelism, "completions": completions}}
+    return {"metadata": {"uid": job.uid}, "spec": {"parallelism": parallelism, "completions": completions}}

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import jobset as names
+from kubemini.controllers.jobset.children import Child, number
 from kubemini.controllers.jobset.errors import Stalled
 from kubemini.controllers.jobset.status import StatusDraft
-from kubemini.controllers.jobset.view import JobSetView, role_of
+from kubemini.controllers.jobset.view import JobSetView
 from kubemini.machinery.regexes import RegexError, compiled
 from kubemini.runtime.env import from_stamp
 
@@ -53,7 +54,7 @@ class RestartJob:
 Decision = Fail | Restart | RestartJob
 
 
-def decide(js: JobSetView, failed: Sequence[Tree], *, restart_job: bool) -> Decision:
+def decide(js: JobSetView, failed: Sequence[Child], *, restart_job: bool) -> Decision:
     """Return what is to be done about the failed Jobs, of which there is at least one; `restart_job` is the gate.
 
     Raise `Stalled` where a rule wants what the gate forbids, or a Job's labels are broken.
@@ -80,7 +81,7 @@ def apply(decision: Decision, draft: StatusDraft) -> None:
 # ----------------------------------------------------------------------------------------------- rules
 
 
-def _match(rules: Sequence[Tree], failed: Sequence[Tree]) -> tuple[Tree | None, Tree]:
+def _match(rules: Sequence[Tree], failed: Sequence[Child]) -> tuple[Tree | None, Child]:
     """Return the first rule that matches a Job, and of those Jobs the first that failed; without a match the first failed Job of all."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
@@ -89,14 +90,14 @@ def _match(rules: Sequence[Tree], failed: Sequence[Tree]) -> tuple[Tree | None, 
     return None, first_failed(failed)
 
 
-def _applies(rule: Tree, job: Tree) -> bool:
-    failure = _failure(job)
+def _applies(rule: Tree, job: Child) -> bool:
+    failure = job.failure
     if (reasons := rule.get("onJobFailureReasons")) and failure.get("reason", "") not in reasons:
         return False
     patterns = rule.get("onJobFailureMessagePatterns")
     if patterns and not any(_found(pattern, failure.get("message", "")) for pattern in patterns):
         return False
-    role = role_of(job)
+    role = job.role
     targets = rule.get("targetReplicatedJobs")
     return bool(role) and (not targets or role in targets)
 
@@ -109,50 +110,46 @@ def _found(pattern: str, message: str) -> bool:
         return False
 
 
-def first_failed(failed: Sequence[Tree]) -> Tree:
+def first_failed(failed: Sequence[Child]) -> Child:
     """Return the Job that failed first; of those that failed within the same second the first of the list."""
-    return min(failed, key=lambda job: from_stamp(_failure(job)["lastTransitionTime"]))
+    return min(failed, key=lambda job: from_stamp(job.failure["lastTransitionTime"]))
 
 
-def _failure(job: Tree) -> Tree:
-    return next(each for each in job["status"]["conditions"] if each["type"] == "Failed" and each["status"] == "True")
-
-
-def _about(message: str, job: Tree) -> str:
-    return f"{message} (first failed job: {job['metadata']['name']})"
+def _about(message: str, job: Child) -> str:
+    return f"{message} (first failed job: {job.name})"
 
 
 # ----------------------------------------------------------------------------------------------- actions
 
 
-def _fail(js: JobSetView, job: Tree, rule: Tree | None, gate: bool) -> Decision:
+def _fail(js: JobSetView, job: Child, rule: Tree | None, gate: bool) -> Decision:
     return Fail(names.FAIL_JOB_SET_ACTION, _about("applying FailJobSet failure policy action", job))
 
 
-def _restart(js: JobSetView, job: Tree, rule: Tree | None, gate: bool) -> Decision:
+def _restart(js: JobSetView, job: Child, rule: Tree | None, gate: bool) -> Decision:
     if counted(js, restart_job=gate) >= js.max_restarts:
         return _reached(job)
     return Restart(_reason(rule), names.RESTART_JOB_SET_ACTION, _about("applying RestartJobSet failure policy action", job), counted=True)
 
 
-def _restart_for_free(js: JobSetView, job: Tree, rule: Tree | None, gate: bool) -> Decision:
+def _restart_for_free(js: JobSetView, job: Child, rule: Tree | None, gate: bool) -> Decision:
     message = _about("applying RestartJobSetAndIgnoreMaxRestarts failure policy action", job)
     return Restart(_reason(rule), names.RESTART_JOB_SET_IGNORE_ACTION, message, counted=False)
 
 
-def _restart_job(js: JobSetView, job: Tree, rule: Tree | None, gate: bool) -> Decision:
+def _restart_job(js: JobSetView, job: Child, rule: Tree | None, gate: bool) -> Decision:
     _check_gate("RestartJob", gate)
     if counted(js, restart_job=True) >= js.max_restarts:
         return _reached(job)
     return _single(js, job, names.RESTART_JOB_ACTION, "applying RestartJob failure policy action", counted=True)
 
 
-def _restart_job_for_free(js: JobSetView, job: Tree, rule: Tree | None, gate: bool) -> Decision:
+def _restart_job_for_free(js: JobSetView, job: Child, rule: Tree | None, gate: bool) -> Decision:
     _check_gate("RestartJobAndIgnoreMaxRestarts", gate)
     return _single(js, job, names.RESTART_JOB_IGNORE_ACTION, "applying RestartJobAndIgnoreMaxRestarts failure policy action", counted=False)
 
 
-_Action = Callable[[JobSetView, Tree, Tree | None, bool], Decision]
+_Action = Callable[[JobSetView, Child, Tree | None, bool], Decision]
 _ACTIONS: dict[str, _Action] = {
     "FailJobSet": _fail,
     "RestartJobSet": _restart,
@@ -171,7 +168,7 @@ def counted(js: JobSetView, *, restart_job: bool) -> int:
     return total
 
 
-def _reached(job: Tree) -> Fail:
+def _reached(job: Child) -> Fail:
     return Fail(names.REACHED_MAX_RESTARTS, _about(REACHED_MAX_MESSAGE, job))
 
 
@@ -184,15 +181,11 @@ def _check_gate(action: str, gate: bool) -> None:
         raise Stalled(f"{action} failure policy action cannot be used when the feature gate RestartJob is disabled")
 
 
-def _single(js: JobSetView, job: Tree, event: str, message: str, *, counted: bool) -> RestartJob:
-    name, labels = job["metadata"]["name"], job["metadata"].get("labels") or {}
-    role = js.role(role_of(job))
+def _single(js: JobSetView, job: Child, event: str, message: str, *, counted: bool) -> RestartJob:
+    role = js.role(job.role)
     if role is None:
-        raise Stalled(f"failed job {name} missing {names.REPLICATED_JOB} label")
-    text = labels.get(names.JOB_INDEX, "")
-    if not text.isdigit():
-        raise Stalled(f"failed job {name} has invalid {names.JOB_INDEX} label: {text}")
-    index = int(text)
-    if index >= role.replicas:
-        raise Stalled(f"failed job {name} has index {index} out of bounds for replicated job {role.name} (replicas: {role.replicas})")
+        raise Stalled(f"failed job {job.name} missing {names.REPLICATED_JOB} label")
+    index = number(job.labels, names.JOB_INDEX)
+    if not 0 <= index < role.replicas:
+        raise Stalled(f"failed job {job.name} has index {index} out of bounds for replicated job {role.name} (replicas: {role.replicas})")
     return RestartJob(role.name, index, role.replicas, event, _about(message, job), counted)

@@ -13,11 +13,10 @@ from kubemini.api.wellknown import jobset as names
 from kubemini.controllers.jobset.view import Role
 
 
-def resumed(job: Tree, role: Role | None) -> Tree:
-    """Return a Job with suspend off and the scheduling fields of its role's template; of an unknown role (None) only the former."""
+def resumed(job: Tree, role: Role) -> Tree:
+    """Return a Job with suspend off and the scheduling fields of its role's template."""
     spec = job["spec"]
-    template = spec["template"] if role is None else _merged(spec["template"], role)
-    return {**job, "spec": {**spec, "suspend": False, "template": template}}
+    return {**job, "spec": {**spec, "suspend": False, "template": _merged(spec["template"], role)}}
 
 
 def _merged(template: Tree, role: Role) -> Tree:

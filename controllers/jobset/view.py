@@ -101,8 +101,3 @@ def job_name(jobset: str, role: str, index: int) -> str:
     'train-worker-3'
     """
     return f"{jobset}-{role}-{index}"
-
-
-def role_of(job: Tree) -> str:
-    """Return the role that a child Job's label names, "" without one."""
-    return str((job["metadata"].get("labels") or {}).get(names.REPLICATED_JOB, ""))
