@@ -66,11 +66,11 @@ class LeaderWorkerSetController(Controller):
         """Follow LeaderWorkerSets, StatefulSets and Services."""
         self._ctx = ctx
         self._caches = Caches(ctx)
-        self._stateful_writes = OwnWrites(ctx.env, self._caches.stateful)
-        self._revision_writes = OwnWrites(ctx.env, self._caches.revisions)
+        self._stateful_writes = OwnWrites(ctx.env, self._caches.stateful, self.queue.add)
+        self._revision_writes = OwnWrites(ctx.env, self._caches.revisions, self.queue.add)
         self._applied: dict[str, _Applied] = {}
         self._status_writes: dict[str, int] = {}
-        """Uid → resourceVersion of our last status write."""
+        """Key → resourceVersion of our last status write."""
         self._caches.sets.on_change(self._on_set)
         self._caches.stateful.on_change(self._on_stateful_set)
         self._caches.services.on_change(self.enqueue_owner(LEADER_WORKER_SETS))
@@ -81,11 +81,11 @@ class LeaderWorkerSetController(Controller):
         if new is not None:
             self.queue.add(key_of(new))
         elif old is not None:
-            uid = old["metadata"]["uid"]
-            self._applied.pop(uid, None)
-            self._status_writes.pop(uid, None)
-            self._stateful_writes.forget(uid)
-            self._revision_writes.forget(uid)
+            key = key_of(old)
+            self._applied.pop(key, None)
+            self._status_writes.pop(key, None)
+            self._stateful_writes.forget(key)
+            self._revision_writes.forget(key)
 
     def _on_stateful_set(self, old: Tree | None, new: Tree | None) -> None:
         keys = dict.fromkeys(key for each in (old, new) if each is not None for key in named(each))
@@ -121,10 +121,10 @@ class LeaderWorkerSetController(Controller):
         return None
 
     def _caught_up(self, owner: LwsView) -> bool:
-        uid = owner.uid
-        if int(owner.meta["resourceVersion"]) < self._status_writes.get(uid, 0):
+        key = owner.key
+        if int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
             return False
-        return self._stateful_writes.shown(uid) and self._revision_writes.shown(uid)
+        return self._stateful_writes.shown(key) and self._revision_writes.shown(key)
 
     def _groups(self, owner: LwsView, key: str, revision_key: str) -> list[Group]:
         return groups(self._caches.leaders(key), self._caches.workers(key), revision_key, alone=owner.size == 1)
@@ -151,7 +151,7 @@ class LeaderWorkerSetController(Controller):
         newest = revisions.highest(history)
         number = (newest.get("revision", 0) if newest is not None else 0) + 1
         made = await self._ctx.client.create(CONTROLLER_REVISIONS, revisions.new(owner, number, key))
-        self._revision_writes.written(owner.uid, made)
+        self._revision_writes.written(owner.key, made)
         return made
 
     async def _truncate(self, owner: LwsView, key: str) -> None:
@@ -167,7 +167,7 @@ class LeaderWorkerSetController(Controller):
     # ------------------------------------------------------------------ the leaders' StatefulSet
 
     async def _apply(self, owner: LwsView, leaders: Tree | None, wanted: Tree) -> Tree:
-        before = self._applied.get(owner.uid)
+        before = self._applied.get(owner.key)
         if leaders is not None and before is not None and before.stands(wanted, leaders):
             return leaders
         try:
@@ -176,8 +176,8 @@ class LeaderWorkerSetController(Controller):
             reason, verb = (names.FAILED_CREATE, "create") if leaders is None else (names.FAILED_UPDATE, "update")
             self._say(owner, "Warning", reason, f"Failed to {verb} leader statefulset {owner.name}: {refused.message}")
             raise
-        self._applied[owner.uid] = _Applied.of(wanted, applied)
-        self._stateful_writes.written(owner.uid, applied)
+        self._applied[owner.key] = _Applied.of(wanted, applied)
+        self._stateful_writes.written(owner.key, applied)
         return applied
 
     def _tell_reclaimed(self, owner: LwsView, rollout: Rollout) -> None:
@@ -218,7 +218,7 @@ class LeaderWorkerSetController(Controller):
             if found.said is not None:
                 self._say(owner, "Normal", *found.said)
             written = await self._ctx.client.update_status(LEADER_WORKER_SETS, {**owner.tree, "status": found.status})
-            self._status_writes[owner.uid] = int(written["metadata"]["resourceVersion"])
+            self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
         return counts.update_done(owner)
 
     def _say(self, owner: LwsView, type_: str, reason: str, message: str) -> None:

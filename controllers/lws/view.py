@@ -23,7 +23,7 @@ def scaled(value: int | str, total: int, *, up: bool) -> int:
 class LwsView:
     """A LeaderWorkerSet in the words of this package."""
 
-    __slots__ = ("annotations", "labels", "meta", "name", "namespace", "partition", "replicas", "size", "spec", "status", "surge", "template", "tree", "uid", "unavailable")
+    __slots__ = ("annotations", "key", "labels", "meta", "name", "namespace", "partition", "replicas", "size", "spec", "status", "surge", "template", "tree", "uid", "unavailable")
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -32,6 +32,7 @@ class LwsView:
         self.status: Tree = tree.get("status") or {}
         self.name: str = self.meta["name"]
         self.namespace: str = self.meta["namespace"]
+        self.key = f"{self.namespace}/{self.name}"
         self.uid: str = self.meta["uid"]
         self.labels: Tree = self.meta.get("labels") or {}
         self.annotations: Tree = self.meta.get("annotations") or {}

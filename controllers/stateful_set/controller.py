@@ -44,10 +44,10 @@ class StatefulSetController(Controller):
         self._sets = ctx.informer(STATEFUL_SETS)
         self._pods = ctx.informer(PODS)
         self._selectors = SelectorIndex()
-        self._pod_writes = OwnWrites(ctx.env, self._pods)
-        self._revision_writes = OwnWrites(ctx.env, ctx.informer(CONTROLLER_REVISIONS))
+        self._pod_writes = OwnWrites(ctx.env, self._pods, self.queue.add)
+        self._revision_writes = OwnWrites(ctx.env, ctx.informer(CONTROLLER_REVISIONS), self.queue.add)
         self._status_writes: dict[str, int] = {}
-        """Set uid → resourceVersion of our last status write."""
+        """Key of a set → resourceVersion of our last status write."""
         self._history = History(ctx)
         self._claims = Claims(ctx, self._written)
         self._writes = Writes(ctx, self._written, self._removed)
@@ -55,10 +55,10 @@ class StatefulSetController(Controller):
         self._pods.on_change(self._on_pod)
 
     def _written(self, owner: SetView, pod: Tree) -> None:
-        self._pod_writes.written(owner.uid, pod)
+        self._pod_writes.written(owner.key, pod)
 
     def _removed(self, owner: SetView, pod: Tree) -> None:
-        self._pod_writes.removed(owner.uid, pod)
+        self._pod_writes.removed(owner.key, pod)
 
     # ------------------------------------------------------------------ events
 
@@ -66,7 +66,7 @@ class StatefulSetController(Controller):
         if new is None:
             if old is not None:
                 self._selectors.drop(key_of(old))
-                self._forget(old["metadata"]["uid"])
+                self._forget(key_of(old))
             return
         if old is None or old["spec"] is not new["spec"]:
             selector = new["spec"].get("selector")
@@ -74,10 +74,10 @@ class StatefulSetController(Controller):
                 self._selectors.put(key_of(new), new["metadata"]["namespace"], selector_of(selector))
         self.queue.add(key_of(new))
 
-    def _forget(self, uid: str) -> None:
-        self._status_writes.pop(uid, None)
-        self._pod_writes.forget(uid)
-        self._revision_writes.forget(uid)
+    def _forget(self, key: str) -> None:
+        self._status_writes.pop(key, None)
+        self._pod_writes.forget(key)
+        self._revision_writes.forget(key)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         pod = new if new is not None else old
@@ -136,24 +136,24 @@ class StatefulSetController(Controller):
         return self._again(owner, slots)
 
     def _caught_up(self, owner: SetView) -> bool:
-        uid = owner.uid
-        if int(owner.meta["resourceVersion"]) < self._status_writes.get(uid, 0):
+        key = owner.key
+        if int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
             return False
-        return self._pod_writes.shown(uid) and self._revision_writes.shown(uid)
+        return self._pod_writes.shown(key) and self._revision_writes.shown(key)
 
     async def _revisions(self, owner: SetView) -> list[Tree]:
         ordered = self._history.of(owner.tree, owner.selector)
         orphans = [each for each in ordered if controller_of(each) is None]
         if orphans and not owner.deleting and await self._claims.lives(owner):
             for each in orphans:
-                self._revision_writes.written(owner.uid, await self._history.adopt(owner.tree, each))
+                self._revision_writes.written(owner.key, await self._history.adopt(owner.tree, each))
         return ordered
 
     async def _choose(self, owner: SetView, ordered: list[Tree]) -> Chosen:
         gates = self._ctx.gates
         chosen = await choose(owner, ordered, self._history, semantic=gates.enabled("StatefulSetSemanticRevisionComparison"))
         if not any(each is chosen.update for each in ordered):
-            self._revision_writes.written(owner.uid, chosen.update)
+            self._revision_writes.written(owner.key, chosen.update)
         return chosen
 
     def _count(self, owner: SetView, slots: Slots, draft: StatusDraft) -> None:
@@ -220,7 +220,7 @@ class StatefulSetController(Controller):
         if not draft.differs(owner.status):
             return
         written = await self._ctx.client.update_status(STATEFUL_SETS, {**owner.tree, "status": draft.render()})
-        self._status_writes[owner.uid] = int(written["metadata"]["resourceVersion"])
+        self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
 
     async def _cut_history(self, owner: SetView, ordered: list[Tree], chosen: Chosen, found: Sequence[Tree]) -> None:
         if len(ordered) <= 1:

@@ -21,6 +21,7 @@ class SetView:
     __slots__ = (
         "claims",
         "history_limit",
+        "key",
         "max_unavailable",
         "meta",
         "min_ready",
@@ -46,6 +47,7 @@ class SetView:
         self.status: Tree = tree.get("status") or {}
         self.name: str = self.meta["name"]
         self.namespace: str = self.meta["namespace"]
+        self.key = f"{self.namespace}/{self.name}"
         self.uid: str = self.meta["uid"]
         spec = self.spec
         replicas = spec.get("replicas")

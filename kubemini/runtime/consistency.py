@@ -1,11 +1,12 @@
 """Whether a cache shows a controller's own writes yet.
 
-A pass on a cache that is behind would take a pod that was just made for missing, and one that was just deleted for standing. So a set is looked at again only once the
-cache has caught up with what was written for it. Mirrors the gate StaleControllerConsistencyStatefulSet (on since 1.36).
+A pass on a cache that is behind would take a pod that was just made for missing, and one that was just deleted for standing. So an object is looked at again only
+once the cache has caught up with what was written for it. Mirrors the gate StaleControllerConsistencyStatefulSet (on since 1.36).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
@@ -26,14 +27,20 @@ class _Write:
 
 
 class OwnWrites:
-    """Writes to one resource by owner uid. Every call is O(1) beside the writes outstanding for one owner."""
+    """Writes to one resource, by the queue key of what they were made for. Every call is O(1) beside the writes outstanding for one key.
 
-    def __init__(self, env: Env, cache: Informer) -> None:
+    `wake` is called with a key that was asked about too early, as soon as its writes have shown up.
+    """
+
+    def __init__(self, env: Env, cache: Informer, wake: Callable[[str], None]) -> None:
         self._env = env
         self._cache = cache
+        self._wake = wake
         self._outstanding: dict[str, dict[str, _Write]] = {}
+        self._expecting: dict[str, dict[str, None]] = {}
+        """Key of a written object → the keys that it was written for."""
+        self._asked: dict[str, None] = {}
         cache.on_change(self._seen)
-        self._gone: dict[str, list[str]] = {}
 
     def written(self, owner: str, obj: Tree) -> None:
         """Wait for an object as the API returned it."""
@@ -43,47 +50,66 @@ class OwnWrites:
         """Wait for the deletion of an object to show, be it only by its deletionTimestamp."""
         self._note(owner, obj, 0)
 
-    def _note(self, owner: str, obj: Tree, version: int) -> None:
-        key = key_of(obj)
-        self._outstanding.setdefault(owner, {})[key] = _Write(version, obj["metadata"]["uid"], self._env.now())
-        self._gone.setdefault(key, []).append(owner)
-
-    def _seen(self, old: Tree | None, new: Tree | None) -> None:
-        if new is None and old is not None and self._gone:
-            # What was deleted after it was made, unseen in between, will not be in the cache
-            for owner in self._gone.pop(key_of(old), ()):
-                writes = self._outstanding.get(owner)
-                if writes is not None:
-                    write = writes.get(key_of(old))
-                    if write is not None and write.uid == old["metadata"]["uid"]:
-                        del writes[key_of(old)]
-
     def shown(self, owner: str) -> bool:
-        """Tell whether the cache shows everything that was written for an owner."""
+        """Tell whether the cache shows everything that was written for a key."""
         writes = self._outstanding.get(owner)
         if not writes:
             return True
         now = self._env.now()
         for key, write in list(writes.items()):
-            cached = self._cache.get_key(key)
-            if self._shows(cached, write) or now - write.at > LAPSE:
-                del writes[key]
-                self._gone.pop(key, None)
-        if writes:
+            if _shows(self._cache.get_key(key), write) or now - write.at > LAPSE:
+                self._met(owner, key)
+        if owner in self._outstanding:
+            self._asked[owner] = None
             return False
-        del self._outstanding[owner]
         return True
 
-    @staticmethod
-    def _shows(cached: Tree | None, write: _Write) -> bool:
-        if cached is None:
-            return write.version == 0
-        meta = cached["metadata"]
-        if write.version:
-            return int(meta["resourceVersion"]) >= write.version
-        return bool(meta["uid"] != write.uid or "deletionTimestamp" in meta)
-
     def forget(self, owner: str) -> None:
-        """Wait for nothing any more: the owner is gone."""
-        for key in self._outstanding.pop(owner, ()):
-            self._gone.pop(key, None)
+        """Wait for nothing any more: what was written for is gone."""
+        for key in list(self._outstanding.get(owner, ())):
+            self._met(owner, key)
+        self._asked.pop(owner, None)
+
+    def _note(self, owner: str, obj: Tree, version: int) -> None:
+        key = key_of(obj)
+        write = _Write(version, obj["metadata"]["uid"], self._env.now())
+        if _shows(self._cache.get_key(key), write):
+            return
+        self._outstanding.setdefault(owner, {})[key] = write
+        self._expecting.setdefault(key, {})[owner] = None
+
+    def _met(self, owner: str, key: str) -> None:
+        writes = self._outstanding[owner]
+        del writes[key]
+        if not writes:
+            del self._outstanding[owner]
+        owners = self._expecting[key]
+        del owners[owner]
+        if not owners:
+            del self._expecting[key]
+
+    def _seen(self, old: Tree | None, new: Tree | None) -> None:
+        if not self._expecting:
+            return
+        changed = new if new is not None else old
+        if changed is None:
+            return
+        key = key_of(changed)
+        for owner in list(self._expecting.get(key, ())):
+            write = self._outstanding[owner][key]
+            # What was deleted after it was made will not be in the cache
+            gone = new is None and (old is None or old["metadata"]["uid"] == write.uid)
+            if gone or _shows(new, write):
+                self._met(owner, key)
+                if owner in self._asked and owner not in self._outstanding:
+                    del self._asked[owner]
+                    self._wake(owner)
+
+
+def _shows(cached: Tree | None, write: _Write) -> bool:
+    if cached is None:
+        return write.version == 0
+    meta = cached["metadata"]
+    if write.version:
+        return int(meta["resourceVersion"]) >= write.version
+    return bool(meta["uid"] != write.uid or "deletionTimestamp" in meta)
