@@ -17,8 +17,13 @@ NO_AFFINITY = Refusal("InterPodAffinity", ("node(s) didn't match pod affinity ru
 NO_ANTI = Refusal("InterPodAffinity", ("node(s) didn't match pod anti-affinity rules",))
 EXISTING = Refusal("InterPodAffinity", ("node(s) didn't satisfy existing pods anti-affinity rules",))
 
-Domain = tuple[str, str]
-"""(topologyKey, value)."""
+Domains = dict[str, dict[str, int]]
+"""topologyKey → value of that label → a count or weight."""
+
+
+def _note(into: Domains, key: str, domain: str, amount: int) -> None:
+    domains = into.setdefault(key, {})
+    domains[domain] = domains.get(domain, 0) + amount
 
 
 @dataclass(slots=True)
@@ -29,9 +34,9 @@ class Affinity:
     """Per required affinity term: topologyKey, pods that meet all terms by domain."""
     anti: list[tuple[str, dict[str, int]]] = field(default_factory=list)
     """Per required anti-affinity term: topologyKey, matching pods by domain."""
-    existing: dict[Domain, int] = field(default_factory=dict)
+    existing: Domains = field(default_factory=dict)
     """Placed pods whose required anti-affinity speaks of this pod."""
-    scores: dict[Domain, int] = field(default_factory=dict)
+    scores: Domains = field(default_factory=dict)
     first: bool = False
     """Whether no pod meets the terms yet and the pod meets them itself: then any domain does."""
 
@@ -45,15 +50,15 @@ class Affinity:
         for key, counts in self.anti:
             if key in labels and counts.get(labels[key]):
                 return NO_ANTI
-        for (key, domain), count in self.existing.items():
-            if count and labels.get(key) == domain:
+        for key, domains in self.existing.items():
+            if labels.get(key) in domains:
                 return EXISTING
         return None
 
     def score(self, info: NodeInfo) -> float:
         """Return the raw preference for a node."""
         labels = info.labels
-        return float(sum(weight for (key, domain), weight in self.scores.items() if labels.get(key) == domain))
+        return float(sum(domains.get(labels.get(key, ""), 0) for key, domains in self.scores.items()))
 
 
 def stated_effects(stated: Stated, pod: Tree, labels_of: NamespaceLabels) -> Iterator[tuple[bool, str, int]]:
@@ -91,9 +96,7 @@ def compute(pod: Tree, cache: Cache, labels_of: NamespaceLabels, *, without: Ite
         labels = cache.nodes[stated.node].labels
         for forbids, key, weight in stated_effects(stated, pod, labels_of):
             if key in labels:
-                into = found.existing if forbids else found.scores
-                domain = (key, labels[key])
-                into[domain] = into.get(domain, 0) + weight
+                _note(found.existing if forbids else found.scores, key, labels[key], weight)
     return found
 
 
@@ -128,5 +131,4 @@ def _weigh(
                 counts[there[key]] = counts.get(there[key], 0) + sign * count
         for weight, key in liked:
             if key in there:
-                domain = (key, there[key])
-                found.scores[domain] = found.scores.get(domain, 0) + weight * sign * count
+                _note(found.scores, key, there[key], weight * sign * count)

@@ -107,6 +107,8 @@ class Cache:
         self.log: list[str] = []
         """Names of changed nodes, oldest first; a name may stand more than once."""
         self.base = 0
+        self.turn = 0
+        """Where the next search among many nodes begins."""
         self._next = 0
         self._live = 0
         self._places: dict[str, dict[str, dict[str, None]]] = {}

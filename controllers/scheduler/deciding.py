@@ -13,6 +13,8 @@ from kubemini.controllers.scheduler.filters import ELSEWHERE, Refusal, fits, nam
 from kubemini.controllers.scheduler.resources import Requests, requests_of
 from kubemini.controllers.scheduler.terms import NamespaceLabels, terms_of
 
+LEAST_SCORED = 100
+"""So many feasible nodes are looked for at least."""
 _NO_NODE = Refusal("NodeName", ("node(s) didn't match the requested node name",), unresolvable=True)
 
 
@@ -38,7 +40,7 @@ class Rejection:
 class Decision:
     """What came out: the chosen node (None = none does), and each refused node's `Refusal`.
 
-    Where a node was found for a pod with a nodeSelector, the nodes beyond the selector are not listed.
+    Where a node was found, nodes that needed no closer look are not listed: those beyond a nodeSelector, and in large clusters those that were not reached.
     """
 
     pod: str
@@ -107,7 +109,10 @@ def filters_of(pod: Tree, cache: Cache, labels_of: NamespaceLabels, *, without: 
 
 
 def decide(filters: Filters, cache: Cache) -> Decision:
-    """Filter and score. Ties go to the node that was seen first. O(nodes that the pod's nodeSelector leaves; all of them when none does)."""
+    """Filter and score. Ties go to the node that was seen first.
+
+    O(nodes that the pod's nodeSelector leaves, until enough do; all of them when none does).
+    """
     pod = filters.pod
     spec, meta = pod["spec"], pod["metadata"]
     decision = Decision(f"{meta['namespace']}/{meta['name']}", nodes=cache.count(), rejection=filters.rejection)
@@ -124,7 +129,7 @@ def decide(filters: Filters, cache: Cache) -> Decision:
         candidates = [info for name in named if (info := cache.nodes.get(name)) is not None and info.node is not None]
     else:
         candidates = cache.selected(spec.get("nodeSelector"))
-    feasible = _filter(filters, candidates, cache, decision)
+    feasible = _sample(filters, candidates, cache, decision)
     if not feasible:
         if len(candidates) < decision.nodes:
             seen = {info.name: None for info in candidates}
@@ -146,6 +151,36 @@ def decide(filters: Filters, cache: Cache) -> Decision:
     decision.node = feasible[best].name
     decision.scores = {info.name: total for info, total in zip(feasible, totals, strict=True)}
     return decision
+
+
+def enough(nodes: int) -> int:
+    """Return how many feasible nodes are enough to choose from (upstream's adaptive percentageOfNodesToScore: at least 100, and 5 to 50 percent)."""
+    return nodes if nodes < LEAST_SCORED else max(nodes * max(50 - nodes // 125, 5) // 100, LEAST_SCORED)
+
+
+def _sample(filters: Filters, nodes: list[NodeInfo], cache: Cache, decision: Decision) -> list[NodeInfo]:
+    """Return enough feasible nodes; where the search begins goes round, so that all nodes get their turn."""
+    wanted = enough(len(nodes))
+    if wanted >= len(nodes):
+        return _filter(filters, nodes, cache, decision)
+    start = cache.turn % len(nodes)
+    feasible: list[NodeInfo] = []
+    looked = 0
+    barred = filters.affinity.refusal if filters.affinity is not None else None
+    for info in (*nodes[start:], *nodes[:start]):
+        looked += 1
+        if barred is not None and barred(info) is not None:
+            # Cheap to see first; which plugin is the first to refuse matters only when no node does
+            continue
+        refused = _refusal(filters, info, cache)
+        if refused is not None:
+            decision.refusals[info.name] = refused
+            continue
+        feasible.append(info)
+        if len(feasible) >= wanted:
+            break
+    cache.turn = (start + looked) % len(nodes)
+    return feasible or _filter(filters, nodes, cache, decision)
 
 
 def _refusal(filters: Filters, info: NodeInfo, cache: Cache) -> Refusal | None:

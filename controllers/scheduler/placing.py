@@ -107,7 +107,8 @@ class Placer:
         self.remember(decision)
         if decision.node is None:
             if signature is not None and not self.cache.nominated:
-                signature.failure = Failure(signature.state, decision)
+                # A copy: what preemption says is added to each pod's own
+                signature.failure = Failure(signature.state, replace(decision))
             return decision
         return self._hold(pod, decision.node, filters)
 
