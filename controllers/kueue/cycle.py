@@ -228,8 +228,8 @@ class Cycle:
             self._by_topology(entry, assignment)
         targets: list[Target] = []
         if assignment.preempts:
-            if places is not None and places.place(entry, assignment, {}, empty=True):
-                problem = places.place(entry, assignment, {}, empty=True)
+            problem = places.place(entry, assignment, {}, empty=True) if places is not None else ""
+            if problem:
                 _downgrade(assignment, problem, Mode.NO_FIT, names.TOPOLOGY_PLACEMENT_FAILED)
                 return assignment, []
             targets = self.find_targets(entry, assignment)
@@ -244,9 +244,8 @@ class Cycle:
         problem = places.place(entry, assignment, {})
         if not problem:
             return
-        hopeless = places.place(entry, assignment, {}, empty=True)
-        if hopeless:
-            _downgrade(assignment, hopeless, Mode.NO_FIT, names.TOPOLOGY_PLACEMENT_FAILED)
+        if places.place(entry, assignment, {}, empty=True):
+            _downgrade(assignment, problem, Mode.NO_FIT, names.TOPOLOGY_PLACEMENT_FAILED)
         else:
             _downgrade(assignment, problem, Mode.NO_CANDIDATES, names.WAITING_FOR_QUOTA)
 

@@ -216,9 +216,7 @@ class Pods:
 
 
 def _pod_set(name: str, pod: Tree, count: int) -> Tree:
-    given = (pod["metadata"].get("annotations") or {}).items()
-    annotations = {key: value for key, value in given if key.startswith("kueue.x-k8s.io/podset-")}
-    template: Tree = {"metadata": {"annotations": annotations} if annotations else {}, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
+    template: Tree = {"metadata": {}, "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"}}
     pod_set: Tree = {"name": name, "count": count, "template": template}
     request = topology_request(pod, names.POD_GROUP_POD_INDEX)
     if request:

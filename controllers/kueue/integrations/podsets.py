@@ -9,7 +9,6 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.integrations.framework import Permanent, PodSetInfo, info_of
-from kubemini.controllers.kueue.topology.requests import ASKING, annotations_of
 from kubemini.controllers.kueue.workloads import assignments
 from kubemini.machinery import names as dns
 
@@ -84,8 +83,8 @@ def start_infos(workload: Tree, flavors: Mapping[str, Tree]) -> list[PodSetInfo]
             info.annotations[names.WORKLOAD_SLICE_NAME] = slice_name
         if assignment.get("topologyAssignment") is not None or assignment.get("delayedTopologyRequest"):
             info.gates.append({"name": names.TOPOLOGY_GATE})
-            annotations = annotations_of(pod_set["template"])
-            if not any(name in annotations for name in ASKING[:3]):
+            request = pod_set.get("topologyRequest") or {}
+            if not any(key in request for key in ("required", "preferred", "unconstrained")):
                 info.annotations[names.UNCONSTRAINED_TOPOLOGY] = "true"
         _updates(workload, pod_set, info)
         found.append(info)

@@ -42,6 +42,7 @@ class NodeFailures(Controller):
         """Follow nodes, pods and Workloads."""
         self._ctx = ctx
         self.hub.attach(ctx)
+        self._marked: dict[str, float] = {}
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
         self._pods.add_index("workload", workload_of)
@@ -92,9 +93,13 @@ class NodeFailures(Controller):
             return None
         if failed != known:
             await self._mark(workload, failed)
-            return None
+            self._marked[key] = self._ctx.env.now()
+            return SECOND_PASS_SECONDS if failed else None
         if failed:
-            return await self._replace(workload, failed[0])
+            # A second node may fail right after the first: then the Workload is evicted as a whole
+            left = self._marked.get(key, 0.0) + SECOND_PASS_SECONDS - self._ctx.env.now()
+            return left if left > 0 else await self._replace(workload, failed[0])
+        self._marked.pop(key, None)
         return None
 
     def _failed(self, workload: Tree, host: str, node: Tree | None, known: Sequence[str]) -> bool:

@@ -177,13 +177,14 @@ def _take(domains: Sequence[Domain], needed: int, leader: bool, wanted: Search) 
         rest = [each for each in rest if each is not host]
     sign = 1 if wanted.least_free else -1
     rest.sort(key=lambda each: (sign * each.slices, each.pods, each.values))
-    for each in rest:
+    for position, each in enumerate(rest):
         if left <= 0:
             break
         if not each.slices:
             continue
         if each.slices >= left:
-            best = each if wanted.least_free else min((other for other in rest if other.slices >= left), key=lambda other: (other.slices, other.pods, other.values))
+            able = [other for other in rest[position:] if other.slices >= left]
+            best = each if wanted.least_free else min(able, key=lambda other: (other.slices, other.pods, other.values))
             taken.append(Share(best, left, False))
             left = 0
         else:
