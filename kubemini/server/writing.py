@@ -248,7 +248,9 @@ class Writing(Reading):
             new = strategy.prepare_for_update(new, old, ctx)
             if strategy.has_status and changed:
                 new = _with_status_of(new, old)
-        new = objectmeta.next_generation(kind, new, old)
+        if sub != "status":
+            # A Deployment's generation follows its annotations, but not when its controller writes them with the status
+            new = objectmeta.next_generation(kind, new, old)
         if "resourceVersion" not in new["metadata"]:
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
         problems: list[FieldError] = []
