@@ -124,6 +124,11 @@ class JobController(Controller):
         memory = self._memory.get(key)
         if memory is not None and pod_uid in memory.removing and (new is None or not tracked(new)):
             del memory.removing[pod_uid]
+        if new is not None and tracked(new):
+            job = self._jobs.get_key(key)
+            if job is None or job["metadata"]["uid"] != uid:
+                # Made from a stale view of a Job that is gone
+                self.queue.add(f"{ORPHAN}{pod['metadata']['namespace']}/{pod['metadata']['name']}")
         pods = self._pods.count_index("controller", uid)
         self.queue.add_after(key, min((CREATED_SECONDS if created else BATCH_SECONDS) + pods * BATCH_PER_POD, BATCH_LIMIT))
 
@@ -295,10 +300,27 @@ class JobController(Controller):
                     continue
 
     async def _let_orphan_go(self, key: str) -> None:
-        """Take the finalizer from a pod that no Job controls and none will adopt."""
+        """Take the finalizer from a pod whose Job is gone, or that no Job controls and none will adopt."""
         pod = self._pods.get_key(key)
-        if pod is not None and controller_of(pod) is None and not self._claims.claimants(pod, self._jobs):
+        if pod is None or not tracked(pod):
+            return
+        owner = controller_of(pod)
+        if owner is None:
+            if not self._claims.claimants(pod, self._jobs):
+                await self._release([pod])
+        elif owner["kind"] == "Job" and not await self._lives(owner, pod["metadata"]["namespace"]):
             await self._release([pod])
+
+    async def _lives(self, owner: Tree, namespace: str) -> bool:
+        """Tell whether a Job exists, by the cache or else by the API: a cache that lags behind must not cost a pod its finalizer."""
+        job = self._jobs.get(owner["name"], namespace)
+        if job is not None and job["metadata"]["uid"] == owner["uid"]:
+            return True
+        try:
+            live = await self._ctx.client.get(JOBS, owner["name"], namespace)
+        except NotFound:
+            return False
+        return bool(live["metadata"]["uid"] == owner["uid"])
 
     async def _release_orphans(self, uid: str) -> None:
         await self._release(self._pods.by_index("controller", uid))
