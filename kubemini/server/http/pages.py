@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from kubemini.machinery.errors import NotAcceptable
-from kubemini.server.http import answers, health
+from kubemini.server.http import answers, executing, health, logs, proxies
 from kubemini.server.http.app import Facade
 from kubemini.server.http.health import Check
 from kubemini.server.http.metrics import CONTENT_TYPE
@@ -48,6 +48,9 @@ def install(facade: Facade, *, version: str, patch: str, ready: Check) -> None:
     facade.pages["/"] = root
     facade.pages["/metrics"] = metrics
     health.install(facade, ready)
+    logs.install(facade)
+    executing.install(facade)
+    proxies.install(facade)
     _openapi(facade)
     if facade.issuer is not None:
         _openid(facade, facade.issuer)

@@ -58,7 +58,7 @@ class Listener:
 
     async def start(self) -> None:
         """Listen. Raise `ConfigError` when the address cannot be had."""
-        server = web.Server(self.facade.handle, request_factory=_request)
+        server = web.Server(self.facade.handle, request_factory=_request, handler_cancellation=True)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=STOP_SECONDS, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls.context if self.tls else None, backlog=512)

@@ -59,22 +59,79 @@ def _number(text: str | None) -> int | None:
 
 def log_text(pod: Tree, options: LogOptions, now: float) -> str:
     """Return the log of one container of a pod; nothing for a pod without a node. `now` in Unix seconds. Raise `Invalid`, `BadRequest`."""
-    name = pod["metadata"]["name"]
-    problems = list(_problems(options))
-    if problems:
-        raise Invalid.of("PodLogOptions", "", name, problems)
-    container = chosen_container(pod, options.container)
-    if not pod["spec"].get("nodeName"):
-        return ""
-    state = _state(pod, container, previous=options.previous)
-    since = now - options.since_seconds if options.since_seconds is not None else from_stamp(options.since_time) if options.since_time else 0.0
-    lines = [(stamp, text) for stamp, text in _lines(pod, container, state) if not stamp or from_stamp(stamp) >= since]
-    if options.tail_lines is not None:
-        lines = lines[len(lines) - min(options.tail_lines, len(lines)) :]
-    text = "".join(f"{stamp} {line}\n" if options.timestamps else f"{line}\n" for stamp, line in lines)
-    if options.limit_bytes is not None:
-        text = text.encode()[: options.limit_bytes].decode(errors="ignore")
-    return text
+    return "".join(Log(pod, options, now).lines)
+
+
+class Log:
+    """The log of one container as a request sees it, to be followed where it still runs. Raise `Invalid`, `BadRequest` for a log that cannot be had."""
+
+    def __init__(self, pod: Tree, options: LogOptions, now: float) -> None:
+        name = pod["metadata"]["name"]
+        problems = list(_problems(options))
+        if problems:
+            raise Invalid.of("PodLogOptions", "", name, problems)
+        self._options = options
+        self._container = chosen_container(pod, options.container)
+        self._since = _since(options, now)
+        self._room = options.limit_bytes
+        self.running = False
+        """Whether more may come."""
+        self.lines: list[str] = []
+        """What is there already, as it is sent."""
+        self._written = 0
+        self._started = ""
+        if not pod["spec"].get("nodeName"):
+            return
+        state = _state(pod, self._container, previous=options.previous)
+        lines = list(_lines(pod, self._container, state))
+        self.running = "running" in state
+        self._written, self._started = len(lines), _started(state)
+        recent = [(stamp, text) for stamp, text in lines if not stamp or from_stamp(stamp) >= self._since]
+        if options.tail_lines is not None:
+            recent = recent[len(recent) - min(options.tail_lines, len(recent)) :]
+        self.lines = self._shown(recent)
+
+    def more(self, pod: Tree) -> list[str]:
+        """Return what was written since, from the pod as it is now. Once it returns with `running` false, the log is at its end."""
+        try:
+            state = _state(pod, self._container, previous=False)
+        except BadRequest:
+            state = {}
+        if state and _started(state) != self._started:
+            # Another run of the container: what is followed ended with the run before.
+            try:
+                state = _state(pod, self._container, previous=True)
+            except BadRequest:
+                state = {}
+        if not state:
+            self.running = False
+            return []
+        self.running = "running" in state
+        lines = list(_lines(pod, self._container, state))
+        fresh, self._written = lines[self._written :], max(self._written, len(lines))
+        return self._shown(fresh)
+
+    def _shown(self, lines: list[tuple[str, str]]) -> list[str]:
+        shown = []
+        for stamp, line in lines:
+            text = f"{stamp} {line}\n" if self._options.timestamps else f"{line}\n"
+            if self._room is not None:
+                text = text.encode()[: self._room].decode(errors="ignore")
+                self._room -= len(text.encode())
+                if self._room <= 0:
+                    self.running = False
+            shown.append(text)
+        return [text for text in shown if text]
+
+
+def _since(options: LogOptions, now: float) -> float:
+    if options.since_seconds is not None:
+        return now - options.since_seconds
+    return from_stamp(options.since_time) if options.since_time else 0.0
+
+
+def _started(state: Tree) -> str:
+    return str((state.get("terminated") or state.get("running") or {}).get("startedAt") or "")
 
 
 def _problems(options: LogOptions) -> Iterator[FieldError]:
