@@ -1,290 +1,190 @@
 """PodSecurity: the Pod Security Standards that a namespace asks for by its labels.
 
-Refuses pods (``enforce``) and warns about pods and pod templates (``warn``). Verdicts are kept by the identity of a pod's subtrees,
-so that the pods of one template are looked at once. Mirrors ``pod-security-admission/policy`` (1.36), texts included.
+Refuses pods (``enforce``) and warns about pods and pod templates (``warn``, which is as strict as ``enforce`` unless it says
+otherwise); warns about the pods that a stricter label finds. Verdicts are kept by the identity of a pod's subtrees, so that the pods
+of one template are looked at once. Mirrors ``pod-security-admission/admission`` (1.36), texts included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import Forbidden
+from kubemini.machinery.errors import FieldError, Forbidden, Invalid, invalid
+from kubemini.machinery.pod_security import APP_ARMOR, FLAGS, PARTS, PRIVILEGED, RESTRICTED, STRICTNESS, Violation, violations
 from kubemini.server.admission import Admission, AdmissionRequest
 
 PREFIX = "pod-security.kubernetes.io/"
+MOST_PODS = 3000
+"""How many pods of a namespace are looked at when its level is raised."""
 _TEMPLATES = (
     "deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch",
     "replicationcontrollers", "podtemplates",
 )  # fmt: skip
-_LEVELS = ("baseline", "restricted")
-_CAPABILITIES = frozenset((
-    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID",
-    "SYS_CHROOT",
-))  # fmt: skip
-_SYSCTLS = frozenset((
-    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
-))  # fmt: skip
-_VOLUMES = frozenset(("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"))
-_SELINUX = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
-_PARTS = ("containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "os")
-_FLAGS = ("hostNetwork", "hostPID", "hostIPC", "hostUsers")
-"""The fields of a pod that the standards speak of; a change of others is nobody's business here."""
 _LIMIT = 2048
+_VERSION = re.compile(r"v1\.(?:\d|[1-9]\d+)", re.ASCII).fullmatch
 
-Check = Callable[[Tree], Iterator[str]]
+
+class Level(NamedTuple):
+    """A level in some version of the standards."""
+
+    name: str = PRIVILEGED
+    version: str = "latest"
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.version}"
+
+
+class Policy(NamedTuple):
+    """What a namespace asks for."""
+
+    enforce: Level = Level()
+    warn: Level = Level()
+
+
+def policy(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
+    """Return what labels ask for, and what is wrong with them: a level that is none enforces everything, and warns of nothing."""
+    found: dict[str, Level] = {}
+    problems: list[FieldError] = []
+    for mode in ("enforce", "audit", "warn"):
+        name, version = labels.get(f"{PREFIX}{mode}", PRIVILEGED), labels.get(f"{PREFIX}{mode}-version", "latest")
+        if name not in STRICTNESS:
+            problems.append(invalid(f"metadata.labels[{PREFIX}{mode}]", name, f"must be one of {', '.join(STRICTNESS)}"))
+            name = RESTRICTED if mode == "enforce" else PRIVILEGED
+        if version != "latest" and not _VERSION(version):
+            problems.append(invalid(f"metadata.labels[{PREFIX}{mode}-version]", version, 'must be "latest" or "v1.x"'))
+            version = "latest"
+        found[mode] = Level(name, version)
+    enforce, warn = found["enforce"], found["warn"]
+    if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") == enforce.name:
+        warn = Level(enforce.name, warn.version if f"{PREFIX}warn-version" in labels else enforce.version)
+    return Policy(enforce, warn), problems
 
 
 class PodSecurity(Admission):
     """Holds pods against the level of their namespace."""
 
     name = "PodSecurity"
-    resources = ("pods", *_TEMPLATES)
-    subresources = ("", "ephemeralcontainers")
+    resources = ("pods", "namespaces", *_TEMPLATES)
+    subresources = ("", "ephemeralcontainers", "resize")
 
     def __init__(self) -> None:
-        self._verdicts: dict[tuple[Any, ...], tuple[Tree, str]] = {}
+        self._verdicts: dict[tuple[Any, ...], tuple[Tree, list[Violation]]] = {}
 
     def validate(self, request: AdmissionRequest) -> None:
-        """Refuse or warn. Raise `Forbidden`."""
+        """Refuse or warn. Raise `Forbidden`, and `Invalid` for labels of a namespace that say nothing."""
+        if request.obj is None:
+            return
+        if request.kind.storage == "namespaces":
+            self._namespace(request, request.obj)
+            return
         namespace = request.ctx.reader.get("namespaces", "", request.namespace)
-        labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
-        if not any(key.startswith(PREFIX) for key in labels) or request.obj is None:
-            return
-        spec = _pod_spec(request.kind.storage, request.obj)
-        if spec is None:
-            return
-        if request.old is not None and _same(_pod_spec(request.kind.storage, request.old) or {}, spec):
-            return
-        enforced = labels.get(f"{PREFIX}enforce")
-        if request.kind.storage == "pods" and enforced in _LEVELS:
-            problems = self._verdict(spec, enforced)
-            if problems:
-                version = labels.get(f"{PREFIX}enforce-version", "latest")
-                raise Forbidden.of("pods", "", request.name, f'violates PodSecurity "{enforced}:{version}": {problems}')
-        warned = labels.get(f"{PREFIX}warn")
-        if warned in _LEVELS:
-            problems = self._verdict(spec, warned)
-            if problems:
-                version = labels.get(f"{PREFIX}warn-version", "latest")
-                request.warnings.append(f'would violate PodSecurity "{warned}:{version}": {problems}')
+        labels = _labels(namespace)
+        if any(key.startswith(PREFIX) for key in labels):
+            self._pod(request, policy(labels)[0], _pod_part(request.kind.storage, request.obj))
 
-    def _verdict(self, spec: Tree, level: str) -> str:
-        key = (level, *(id(spec.get(each)) for each in _PARTS), *(spec.get(each) for each in _FLAGS))
+    def _pod(self, request: AdmissionRequest, wanted: Policy, pod: Tree) -> None:
+        is_pod = request.kind.storage == "pods"
+        if "spec" not in pod or (is_pod and request.old is not None and not _is_significant(pod["spec"], request.old["spec"])):
+            return
+        if is_pod:
+            found = self._violations(pod, wanted.enforce)
+            if found:
+                text = f'violates PodSecurity "{wanted.enforce}": {_listed(found)}'
+                raise Forbidden.of("pods", "", request.name, text)
+        found = self._violations(pod, wanted.warn)
+        if found:
+            request.warnings.append(f'would violate PodSecurity "{wanted.warn}": {_listed(found)}')
+
+    def _namespace(self, request: AdmissionRequest, namespace: Tree) -> None:
+        labels, before = _labels(namespace), _labels(request.old)
+        if request.subresource or (not any(key.startswith(PREFIX) for key in labels) and not before):
+            return
+        (wanted, problems), (former, former_problems) = policy(labels), policy(before)
+        if problems and problems != former_problems:
+            raise Invalid.of("Namespace", "", request.name, problems)
+        raised = wanted.enforce.version != former.enforce.version or STRICTNESS[wanted.enforce.name] > STRICTNESS[former.enforce.name]
+        if request.old is not None and raised and wanted.enforce.name != PRIVILEGED:
+            request.warnings += self._existing(request.ctx.reader.list("pods", request.name), request.name, wanted.enforce)
+
+    def _existing(self, pods: Iterable[Tree], namespace: str, level: Level) -> list[str]:
+        """Return warnings about the pods of a namespace: one for each kind of violation, with the first pod and how many more there are."""
+        ordered = _by_controller(pods)
+        names: dict[str, list[str]] = {}
+        for pod in ordered[:MOST_PODS]:
+            found = self._violations(pod, level)
+            if found:
+                names.setdefault(", ".join(each.reason for each in found), []).append(pod["metadata"]["name"])
+        texts: list[str] = []
+        if len(ordered) > MOST_PODS:
+            texts.append(f"new PodSecurity enforce level only checked against the first {MOST_PODS} of {len(ordered)} existing pods")
+        if names:
+            texts.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{level}"')
+        return texts + sorted(f"{_and_others(each)}: {reasons}" for reasons, each in names.items())
+
+    def _violations(self, pod: Tree, level: Level) -> list[Violation]:
+        if level.name == PRIVILEGED:
+            return []
+        spec, annotations = pod["spec"], (pod.get("metadata") or {}).get("annotations") or {}
+        profiles = tuple((key, value) for key, value in annotations.items() if key.startswith(APP_ARMOR))
+        key = (level.name, profiles, *(id(spec.get(each)) for each in PARTS), *(spec.get(each) for each in FLAGS))
         found = self._verdicts.get(key)
         if found is None:
             if len(self._verdicts) > _LIMIT:
                 self._verdicts.clear()
-            checks = _BASELINE if level == "baseline" else (*_BASELINE, *_RESTRICTED)
-            texts = [text for check in checks for text in check(spec)]
-            found = self._verdicts[key] = (spec, ", ".join(texts))
+            # The spec keeps the subtrees alive, so that their ids are not reused.
+            found = self._verdicts[key] = (spec, violations(spec, annotations, level.name))
         return found[1]
 
 
-def _pod_spec(storage: str, obj: Tree) -> Tree | None:
+def _labels(obj: Tree | None) -> Mapping[str, str]:
+    return ((obj or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _listed(found: list[Violation]) -> str:
+    return ", ".join(map(str, found))
+
+
+def _and_others(names: list[str]) -> str:
+    first, more = min(names), len(names) - 1
+    return f"{first} (and {more} other pod{'s' if more > 1 else ''})" if more else first
+
+
+def _by_controller(pods: Iterable[Tree]) -> list[Tree]:
+    """Return pods with one of each controller first: what is left out when there are too many is more of the same."""
+    first: list[Tree] = []
+    more: list[Tree] = []
+    seen: set[str] = set()
+    for pod in pods:
+        owner = next((each.get("uid", "") for each in pod["metadata"].get("ownerReferences") or () if each.get("controller")), None)
+        (more if owner in seen else first).append(pod)
+        if owner is not None:
+            seen.add(owner)
+    return first + more
+
+
+def _pod_part(storage: str, obj: Tree) -> Tree:
+    """Return the pod, or the template of pods, that an object is or holds."""
     spec = obj.get("spec") or {}
     match storage:
         case "pods":
-            return spec
+            return obj
         case "podtemplates":
-            template = obj.get("template")
+            return obj.get("template") or {}
         case "cronjobs.batch":
-            template = ((spec.get("jobTemplate") or {}).get("spec") or {}).get("template")
+            return ((spec.get("jobTemplate") or {}).get("spec") or {}).get("template") or {}
         case _:
-            template = spec.get("template")
-    found: Tree | None = (template or {}).get("spec")
-    return found
+            return spec.get("template") or {}
 
 
-def _same(one: Tree, other: Tree) -> bool:
-    return all(one.get(key) == other.get(key) for key in (*_PARTS, *_FLAGS))
-
-
-def _containers(spec: Tree) -> list[Tree]:
-    return [each for key in ("initContainers", "containers", "ephemeralContainers") for each in spec.get(key) or ()]
-
-
-def _context(container: Tree) -> Tree:
-    return container.get("securityContext") or {}
-
-
-def _named(names: list[str]) -> str:
-    """Return ``container "a"`` or ``containers "a", "b"``."""
-    listed = ", ".join(f'"{each}"' for each in names)
-    return f"container{'s' if len(names) > 1 else ''} {listed}"
-
-
-def _bad(spec: Tree, test: Callable[[Tree], bool]) -> list[str]:
-    return [each.get("name", "") for each in _containers(spec) if test(each)]
-
-
-# ------------------------------------------------------------------------------------------------------ baseline
-
-
-def _host_namespaces(spec: Tree) -> Iterator[str]:
-    found = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if spec.get(key)]
-    if found:
-        yield f"host namespaces ({', '.join(found)})"
-
-
-def _privileged(spec: Tree) -> Iterator[str]:
-    found = _bad(spec, lambda each: bool(_context(each).get("privileged")))
-    if found:
-        yield f"privileged ({_named(found)} must not set securityContext.privileged=true)"
-
-
-def _capabilities(spec: Tree) -> Iterator[str]:
-    added: dict[str, None] = {}
-    found: list[str] = []
-    for container in _containers(spec):
-        extra = [each for each in (_context(container).get("capabilities") or {}).get("add") or () if each not in _CAPABILITIES]
-        if extra:
-            found.append(container.get("name", ""))
-            added.update(dict.fromkeys(extra))
-    if found:
-        listed = ", ".join(f'"{each}"' for each in sorted(added))
-        yield f"non-default capabilities ({_named(found)} must not include {listed} in securityContext.capabilities.add)"
-
-
-def _host_paths(spec: Tree) -> Iterator[str]:
-    found = [each.get("name", "") for each in spec.get("volumes") or () if each.get("hostPath") is not None]
-    if found:
-        listed = ", ".join(f'"{each}"' for each in found)
-        yield f"hostPath volumes (volume{'s' if len(found) > 1 else ''} {listed})"
-
-
-def _host_ports(spec: Tree) -> Iterator[str]:
-    ports: dict[int, None] = {}
-    found: list[str] = []
-    for container in _containers(spec):
-        used = [port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")]
-        if used:
-            found.append(container.get("name", ""))
-            ports.update(dict.fromkeys(used))
-    if found:
-        verb = "uses" if len(found) == 1 else "use"
-        yield f"hostPort ({_named(found)} {verb} hostPort{'s' if len(ports) > 1 else ''} {', '.join(map(str, sorted(ports)))})"
-
-
-def _selinux(spec: Tree) -> Iterator[str]:
-    contexts = [spec.get("securityContext") or {}, *map(_context, _containers(spec))]
-    options = [each.get("seLinuxOptions") or {} for each in contexts]
-    if any(each.get("type", "") not in _SELINUX or each.get("user") or each.get("role") for each in options):
-        types = sorted({each["type"] for each in options if each.get("type", "") not in _SELINUX})
-        parts = [f"type{'s' if len(types) > 1 else ''} {', '.join(chr(34) + each + chr(34) for each in types)}"] if types else []
-        parts += [f"{key} may not be set" for key in ("user", "role") if any(each.get(key) for each in options)]
-        yield f"seLinuxOptions (pod or containers set forbidden securityContext.seLinuxOptions: {'; '.join(parts)})"
-
-
-def _proc_mount(spec: Tree) -> Iterator[str]:
-    if spec.get("hostUsers") is False:
-        return
-    found = _bad(spec, lambda each: _context(each).get("procMount", "Default") != "Default")
-    if found:
-        kinds = sorted({_context(each)["procMount"] for each in _containers(spec) if _context(each).get("procMount", "Default") != "Default"})
-        yield f"procMount ({_named(found)} must not set securityContext.procMount to {', '.join(chr(34) + each + chr(34) for each in kinds)})"
-
-
-def _unconfined(spec: Tree) -> Iterator[str]:
-    pod = ((spec.get("securityContext") or {}).get("seccompProfile") or {}).get("type") == "Unconfined"
-    found = _bad(spec, lambda each: (_context(each).get("seccompProfile") or {}).get("type") == "Unconfined")
-    if pod or found:
-        who = " and ".join([*(["pod"] if pod else []), *([_named(found)] if found else [])])
-        yield f'seccompProfile ({who} must not set securityContext.seccompProfile.type to "Unconfined")'
-
-
-def _sysctls(spec: Tree) -> Iterator[str]:
-    found = [each.get("name", "") for each in (spec.get("securityContext") or {}).get("sysctls") or () if each.get("name") not in _SYSCTLS]
-    if found:
-        yield f"forbidden sysctls ({', '.join(found)})"
-
-
-# ------------------------------------------------------------------------------------------------------ restricted
-
-
-def _is_windows(spec: Tree) -> bool:
-    return (spec.get("os") or {}).get("name") == "windows"
-
-
-def _volume_types(spec: Tree) -> Iterator[str]:
-    names: list[str] = []
-    types: dict[str, None] = {}
-    for volume in spec.get("volumes") or ():
-        kinds = [key for key in volume if key != "name" and key not in _VOLUMES]
-        if kinds:
-            names.append(volume.get("name", ""))
-            types.update(dict.fromkeys(kinds))
-    if names:
-        several = len(names) > 1
-        listed, used = ", ".join(f'"{each}"' for each in names), ", ".join(f'"{each}"' for each in sorted(types))
-        verb = "use" if several else "uses"
-        yield f"restricted volume types (volume{'s' if several else ''} {listed} {verb} restricted volume type{'s' if len(types) > 1 else ''} {used})"
-
-
-def _escalation(spec: Tree) -> Iterator[str]:
-    if _is_windows(spec):
-        return
-    found = _bad(spec, lambda each: _context(each).get("allowPrivilegeEscalation") is not False)
-    if found:
-        yield f"allowPrivilegeEscalation != false ({_named(found)} must set securityContext.allowPrivilegeEscalation=false)"
-
-
-def _dropped(spec: Tree) -> Iterator[str]:
-    if _is_windows(spec):
-        return
-    keeping = _bad(spec, lambda each: "ALL" not in ((_context(each).get("capabilities") or {}).get("drop") or ()))
-    adding: list[str] = []
-    added: dict[str, None] = {}
-    for container in _containers(spec):
-        extra = [each for each in (_context(container).get("capabilities") or {}).get("add") or () if each != "NET_BIND_SERVICE"]
-        if extra:
-            adding.append(container.get("name", ""))
-            added.update(dict.fromkeys(extra))
-    parts = [f'{_named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
-    if adding:
-        listed = ", ".join(f'"{each}"' for each in sorted(added))
-        parts.append(f"{_named(adding)} must not include {listed} in securityContext.capabilities.add")
-    if parts:
-        yield f"unrestricted capabilities ({'; '.join(parts)})"
-
-
-def _non_root(spec: Tree) -> Iterator[str]:
-    pod = (spec.get("securityContext") or {}).get("runAsNonRoot")
-    wrong = _bad(spec, lambda each: _context(each).get("runAsNonRoot") is False)
-    unset = _bad(spec, lambda each: _context(each).get("runAsNonRoot") is None)
-    if spec.get("hostUsers") is False:
-        return
-    if wrong or (pod is False and unset):
-        who = " and ".join([*(["pod"] if pod is False else []), *([_named(wrong)] if wrong else [])])
-        yield f"runAsNonRoot != true ({who} must not set securityContext.runAsNonRoot=false)"
-    elif unset and pod is not True:
-        yield f"runAsNonRoot != true (pod or {_named(unset)} must set securityContext.runAsNonRoot=true)"
-
-
-def _root_user(spec: Tree) -> Iterator[str]:
-    if spec.get("hostUsers") is False:
-        return
-    pod = (spec.get("securityContext") or {}).get("runAsUser") == 0
-    found = _bad(spec, lambda each: _context(each).get("runAsUser") == 0)
-    if pod or found:
-        who = " and ".join([*(["pod"] if pod else []), *([_named(found)] if found else [])])
-        yield f"runAsUser=0 ({who} must not set runAsUser=0)"
-
-
-def _confined(spec: Tree) -> Iterator[str]:
-    if _is_windows(spec):
-        return
-    allowed = ("Localhost", "RuntimeDefault")
-    pod = ((spec.get("securityContext") or {}).get("seccompProfile") or {}).get("type")
-    unset = _bad(spec, lambda each: (_context(each).get("seccompProfile") or {}).get("type") is None)
-    if pod not in allowed and pod != "Unconfined" and unset:
-        yield f'seccompProfile (pod or {_named(unset)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
-
-
-_BASELINE: tuple[Check, ...] = (
-    _host_namespaces, _privileged, _capabilities, _host_paths, _host_ports, _selinux, _proc_mount, _unconfined, _sysctls,
-)  # fmt: skip
-_RESTRICTED: tuple[Check, ...] = (_volume_types, _escalation, _dropped, _non_root, _root_user, _confined)
+def _is_significant(new: Tree, old: Tree) -> bool:
+    """Tell whether an update of a pod matters: containers or their images changed."""
+    for key in ("containers", "initContainers", "ephemeralContainers"):
+        now, before = new.get(key) or [], old.get(key) or []
+        if now is not before and [(each.get("name"), each.get("image")) for each in now] != [
+            (each.get("name"), each.get("image")) for each in before
+        ]:
+            return True
+    return False

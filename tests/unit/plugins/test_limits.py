@@ -1,4 +1,4 @@
-"""LimitRange, ResourceQuota and Pod Security: what a namespace allows."""
+"""LimitRange and ResourceQuota: how much a namespace allows."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import Forbidden
-from kubemini.server.options import Outcome
 from kubemini.store import Store
 from tests.unit.core.conftest import Desk
 
@@ -213,113 +212,3 @@ def test_quotas_are_of_their_namespace(desk: Any) -> None:
     desk.create("ConfigMap", namespace="other", name="b")
     desk.create("ConfigMap", name="a")
     assert forbidden(desk, "ConfigMap").startswith("exceeded quota: q")
-
-
-# ------------------------------------------------------------------------------------------------------ pod security
-
-
-def secured(desk: Any, **labels: str) -> None:
-    """Create the namespace ``safe`` with Pod Security labels."""
-    marks = {f"pod-security.kubernetes.io/{key.replace('_', '-')}": value for key, value in labels.items()}
-    desk.create("Namespace", name="safe", meta={"labels": marks})
-    desk.create("ServiceAccount", namespace="safe", name="default")
-
-
-SAFE: Tree = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-
-
-def container(name: str = "c", **context: Any) -> Tree:
-    """Return a container that the restricted level allows, but for some changes."""
-    return {"name": name, "image": "i:1", "securityContext": {**SAFE, **context}}
-
-
-def test_safe_pods_pass_every_level(desk: Any) -> None:
-    """The restricted level asks for four things, and the token's volume is fine."""
-    secured(desk, enforce="restricted")
-    desk.create("Pod", namespace="safe", spec={"containers": [container()]})
-
-
-LEVELS: list[tuple[str, Tree, str]] = [
-    (
-        "baseline",
-        {"containers": [container(privileged=True, allowPrivilegeEscalation=None)]},
-        'privileged (container "c" must not set securityContext.privileged=true)',
-    ),
-    ("baseline", {"containers": [container()], "hostNetwork": True, "hostPID": True}, "host namespaces (hostNetwork=true, hostPID=true)"),
-    ("baseline", {"containers": [container()], "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, 'hostPath volumes (volume "v")'),
-    (
-        "baseline",
-        {"containers": [{**container(), "ports": [{"containerPort": 80, "hostPort": 80}]}]},
-        'hostPort (container "c" uses hostPort 80)',
-    ),
-    (
-        "baseline",
-        {"containers": [container(capabilities={"add": ["NET_ADMIN", "CHOWN"]})]},
-        'non-default capabilities (container "c" must not include "NET_ADMIN" in securityContext.capabilities.add)',
-    ),
-    (
-        "restricted",
-        {"containers": [{"name": "c", "image": "i:1"}]},
-        (
-            'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
-            'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
-            'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
-            'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
-        ),
-    ),
-    (
-        "restricted",
-        {"containers": [container("a", allowPrivilegeEscalation=None), container("b", allowPrivilegeEscalation=None)]},
-        'allowPrivilegeEscalation != false (containers "a", "b" must set securityContext.allowPrivilegeEscalation=false)',
-    ),
-    (
-        "restricted",
-        {"containers": [container(runAsUser=0)]},
-        'runAsUser=0 (container "c" must not set runAsUser=0)',
-    ),
-    (
-        "restricted",
-        {"containers": [container()], "volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]},
-        'restricted volume types (volume "v" uses restricted volume type "nfs")',
-    ),
-]
-
-
-@pytest.mark.parametrize("level, spec, text", LEVELS)
-def test_unsafe_pods_are_refused(desk: Any, level: str, spec: Tree, text: str) -> None:
-    """Level and version stand before the reasons."""
-    secured(desk, enforce=level)
-    assert forbidden(desk, "Pod", namespace="safe", spec=spec) == f'violates PodSecurity "{level}:latest": {text}'
-
-
-def outcome(desk: Any, kind: str, spec: Tree) -> Outcome:
-    """Create an object in ``safe``."""
-    found: Outcome = desk.outcome(kind, namespace="safe", spec=spec)
-    return found
-
-
-def test_unsafe_pods_and_templates_are_warned_about(desk: Any) -> None:
-    """Templates are never refused: their pods are."""
-    secured(desk, enforce="privileged", warn="baseline", warn_version="v1.36")
-    text = 'would violate PodSecurity "baseline:v1.36": host namespaces (hostNetwork=true)'
-    spec = {"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]}
-    assert text in outcome(desk, "Pod", spec).warnings
-    assert text in outcome(desk, "Job", {"template": {"spec": {**spec, "restartPolicy": "Never"}}}).warnings
-    selector = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}}
-    assert text in outcome(desk, "Deployment", {**selector, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}).warnings
-
-
-def test_changes_that_matter_are_looked_at(desk: Any) -> None:
-    """Labels that come later refuse what changes a pod's containers, and nothing else."""
-    secured(desk)
-    desk.create("Pod", namespace="safe", spec={"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]})
-    desk.patch("Namespace", "safe", {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}})
-    desk.patch("Pod", "x", {"metadata": {"labels": {"a": "b"}}}, namespace="safe")
-    desk.patch("Pod", "x", {"spec": {"activeDeadlineSeconds": 50}}, namespace="safe")
-    with pytest.raises(Forbidden, match="violates PodSecurity"):
-        desk.patch("Pod", "x", [{"op": "replace", "path": "/spec/containers/0/image", "value": "j"}], type_="json", namespace="safe")
