@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubemini.api.resources import NODES, PODS
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import NotFound
+from kubemini.machinery.node_matching import tolerates
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
 
@@ -97,18 +98,6 @@ def _no_execute(node: Tree | None) -> list[Tree]:
     if node is None:
         return []
     return [taint for taint in node["spec"].get("taints") or () if taint["effect"] == "NoExecute"]
-
-
-def tolerates(toleration: Tree, taint: Tree) -> bool:
-    """Tell whether a toleration covers a taint."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    key = toleration.get("key", "")
-    if key and key != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists" or not key:
-        return True
-    return bool(toleration.get("value", "") == taint.get("value", ""))
 
 
 def stay(taints: list[Tree], tolerations: list[Tree]) -> float | None:

@@ -13,8 +13,9 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import NodeInfo
 from kubemini.controllers.scheduler.deciding import Rejection
 from kubemini.controllers.scheduler.devices import Catalogue, ClaimProblem, Identity, Inventory, allocate, requests_of_claim, selected
-from kubemini.controllers.scheduler.filters import Refusal, matches_term
+from kubemini.controllers.scheduler.filters import Refusal
 from kubemini.machinery.errors import Conflict, NotFound
+from kubemini.machinery.node_matching import matches_term
 from kubemini.runtime.controller import Context
 
 FINALIZER = "resource.kubernetes.io/delete-protection"

@@ -9,9 +9,10 @@ from typing import Protocol
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler import affinity, scoring, spreading
 from kubemini.controllers.scheduler.cache import Cache, NodeInfo, priority_of
-from kubemini.controllers.scheduler.filters import ELSEWHERE, Refusal, fits, named_nodes, node_properties, ports_free
+from kubemini.controllers.scheduler.filters import ELSEWHERE, Refusal, fits, node_properties, ports_free
 from kubemini.controllers.scheduler.resources import Requests, requests_of
 from kubemini.controllers.scheduler.terms import NamespaceLabels, terms_of
+from kubemini.machinery.node_matching import named_nodes
 
 LEAST_SCORED = 100
 """So many feasible nodes are looked for at least."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import NodeInfo
-from kubemini.controllers.scheduler.filters import matches_term, tolerates
 from kubemini.machinery.cel import CelCompileError, CelEvaluationError, Environment, Program
 from kubemini.machinery.cel.library.quantities import CelQuantity
 from kubemini.machinery.cel.library.semver import parse as parse_semver
 from kubemini.machinery.memo import by_identity
+from kubemini.machinery.node_matching import matches_term, tolerates
 from kubemini.machinery.quantity import nano, parse
 
 Identity = tuple[str, str, str]

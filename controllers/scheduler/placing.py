@@ -13,11 +13,11 @@ from kubemini.controllers.scheduler.cache import Cache, NodeInfo, ports_of, prio
 from kubemini.controllers.scheduler.claims import ClaimFilter, ClaimPlan, DeviceClaims
 from kubemini.controllers.scheduler.deciding import Decision, Filters, Rejection, decide, filters_of
 from kubemini.controllers.scheduler.feasible import Failure, Signature, Signatures
-from kubemini.controllers.scheduler.filters import named_nodes
 from kubemini.controllers.scheduler.gangs import InDomain
 from kubemini.controllers.scheduler.terms import terms_of
 from kubemini.controllers.scheduler.volume_binding import VolumeBinder, VolumePlan
 from kubemini.controllers.scheduler.volumes import claim_names, plugins_of
+from kubemini.machinery.node_matching import named_nodes
 from kubemini.runtime.controller import Context
 
 REMEMBERED = 1024

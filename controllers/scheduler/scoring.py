@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import NodeInfo
-from kubemini.controllers.scheduler.filters import matches_term, tolerates
 from kubemini.controllers.scheduler.resources import Requests
+from kubemini.machinery.node_matching import matches_term, tolerates
 
 TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY = 3, 2, 2, 2
 """Weights of TaintToleration, NodeAffinity, PodTopologySpread and InterPodAffinity; the resource scores weigh 1."""

@@ -8,8 +8,9 @@ from math import log
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import Cache, NodeInfo
-from kubemini.controllers.scheduler.filters import Refusal, matches_node, tolerates_hard
+from kubemini.controllers.scheduler.filters import Refusal
 from kubemini.machinery.labels import Selector, from_label_selector
+from kubemini.machinery.node_matching import matches_node, tolerates_hard
 
 SKEWED = Refusal("PodTopologySpread", ("node(s) didn't match pod topology spread constraints",))
 UNLABELLED = Refusal("PodTopologySpread", ("node(s) didn't match pod topology spread constraints (missing required label)",), unresolvable=True)

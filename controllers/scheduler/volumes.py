@@ -12,8 +12,9 @@ from typing import Protocol
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import NodeInfo
 from kubemini.controllers.scheduler.deciding import Plugin, Rejection
-from kubemini.controllers.scheduler.filters import Refusal, matches_term
+from kubemini.controllers.scheduler.filters import Refusal
 from kubemini.machinery.labels import from_label_selector
+from kubemini.machinery.node_matching import matches_term
 from kubemini.machinery.quantity import compare
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
