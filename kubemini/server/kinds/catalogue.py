@@ -20,6 +20,7 @@ from kubemini.server.kinds.core.service import ServiceStrategy
 from kubemini.server.kinds.core.storage import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
 from kubemini.server.kinds.groups import access, devices, extension, metrics, networking, reviews, scheduling
 from kubemini.server.kinds.groups.plain import PlainStrategy
+from kubemini.server.kinds.groups.signing import SigningRequestStrategy
 from kubemini.server.registry import ALL_VERBS, Kind, KindVersion, Subresource, Virtual
 from kubemini.server.strategy import Codec, Strategy, WriteContext
 
@@ -270,7 +271,7 @@ def _access(kind: Callable[..., Kind]) -> list[Kind]:
         rbac("RoleBinding", bindings(access.role_binding)),
         rbac("ClusterRole", roles(access.cluster_role), cluster=True),
         rbac("ClusterRoleBinding", bindings(access.cluster_role_binding), cluster=True),
-        kind("certificates.k8s.io", "CertificateSigningRequest", access.SigningRequestStrategy(), cluster=True, short=("csr",), more=(approval,)),
+        kind("certificates.k8s.io", "CertificateSigningRequest", SigningRequestStrategy(), cluster=True, short=("csr",), more=(approval,)),
         authentication("TokenReview", PlainStrategy(), handler=reviews.TokenReviews()),
         authentication("SelfSubjectReview", PlainStrategy(), handler=reviews.SelfSubject()),
         authorization("LocalSubjectAccessReview", PlainStrategy(), handler=reviews.LocalSubjectAccess()),

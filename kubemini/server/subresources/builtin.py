@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubemini.runtime.env import Env
+from kubemini.server.subresources.approval import ApprovalSubresource
 from kubemini.server.subresources.base import Subresources
 from kubemini.server.subresources.binding import BindingSubresource
 from kubemini.server.subresources.ephemeral import EphemeralContainersSubresource, ResizeSubresource
@@ -12,10 +13,11 @@ from kubemini.server.subresources.token import TokenIssuer, TokenSubresource
 
 
 def builtin_subresources(env: Env) -> Subresources:
-    """Return the subresources of pods, namespaces and service accounts; tokens are issued with a key of `env`."""
+    """Return the subresources of pods, namespaces, service accounts and signing requests; tokens are issued with a key of `env`."""
     table = Subresources()
     for behaviour in (BindingSubresource(), EvictionSubresource(), EphemeralContainersSubresource(), ResizeSubresource()):
         table.add("pods", behaviour)
+    table.add("certificatesigningrequests.certificates.k8s.io", ApprovalSubresource())
     table.add("namespaces", FinalizeSubresource())
     table.add("serviceaccounts", TokenSubresource(TokenIssuer(env)))
     return table

@@ -291,6 +291,44 @@ def test_the_server_says_who_signs_a_request(desk: Any) -> None:
     assert desk.patch("CertificateSigningRequest", "x", {"spec": {"signerName": "other/signer"}})["spec"] == request["spec"]
 
 
+APPROVED: Tree = {"type": "Approved", "status": "True", "reason": "Checked"}
+
+
+def signing(desk: Any) -> None:
+    """Create a request."""
+    desk.create("CertificateSigningRequest", **dict(GOOD)["CertificateSigningRequest"])
+
+
+def test_a_request_is_approved_through_its_own_door(desk: Any) -> None:
+    """Conditions get their times; nothing else changes there, and a status written elsewhere approves nothing."""
+    signing(desk)
+    kind = "CertificateSigningRequest"
+    assert "conditions" not in desk.patch(kind, "x", {"status": {"conditions": [APPROVED]}}, subresource="status")["status"]
+    body = {"status": {"conditions": [APPROVED], "certificate": "YQ=="}, "spec": {"signerName": "other/signer"}}
+    answer = desk.patch(kind, "x", body, subresource="approval")
+    now = desk.env.stamp()
+    assert answer["status"] == {"conditions": [{**APPROVED, "lastUpdateTime": now, "lastTransitionTime": now}]}
+    assert answer["spec"]["signerName"] == "a.b/c"
+    issued = desk.patch(kind, "x", {"status": {"certificate": "YQ=="}}, subresource="status")["status"]
+    assert (issued["certificate"], issued["conditions"]) == ("YQ==", answer["status"]["conditions"])
+
+
+def test_what_was_said_of_a_request_stays_said(desk: Any) -> None:
+    """Yes and no exclude each other, cannot be taken back, and are never "False"."""
+    signing(desk)
+    kind, denied = "CertificateSigningRequest", {**APPROVED, "type": "Denied"}
+    assert desk.unpatched(kind, "x", {"status": {"conditions": [APPROVED, denied]}}, subresource="approval") == [
+        'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive'
+    ]
+    assert desk.unpatched(kind, "x", {"status": {"conditions": [{**APPROVED, "status": "False"}]}}, subresource="approval")[0].startswith(
+        'status.conditions[0].status: Invalid value: "False"'
+    )
+    desk.patch(kind, "x", {"status": {"conditions": [APPROVED]}}, subresource="approval")
+    assert desk.unpatched(kind, "x", {"status": {"conditions": []}}, subresource="approval") == [
+        'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
+    ]
+
+
 def test_a_change_of_the_spec_is_a_generation(desk: Any) -> None:
     """Labels and status are none."""
     desk.create("Ingress", **dict(GOOD)["Ingress"])

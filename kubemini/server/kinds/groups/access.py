@@ -1,14 +1,11 @@
-"""rbac.authorization.k8s.io and certificates.k8s.io: roles, bindings, signing requests. Mirrors ``pkg/apis/rbac/validation`` (1.36)."""
+"""rbac.authorization.k8s.io: roles and bindings. Mirrors ``pkg/apis/rbac/validation`` (1.36)."""
 
 from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
-from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, same, wrong
-from kubemini.server.kinds.groups.plain import PlainStrategy
-from kubemini.server.kinds.tables import CERTIFICATE_SIGNING_REQUEST
-from kubemini.server.strategy import WriteContext
+from kubemini.machinery.errors import invalid, not_supported, required
+from kubemini.server.kinds.core.formats import Errors, wrong
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -94,64 +91,3 @@ def binding_change(new: Tree, old: Tree) -> Errors:
     """The role that is bound stays."""
     if new.get("roleRef") != old.get("roleRef"):
         yield invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
-
-
-# ------------------------------------------------------------------------------------------------------ signing requests
-
-
-def _signing_request(obj: Tree) -> Errors:
-    spec = obj.get("spec") or {}
-    if not spec.get("request"):
-        yield required("spec.request")
-    usages = spec.get("usages") or []
-    if not usages:
-        yield required("spec.usages")
-    for index, usage in enumerate(usages):
-        if usage in usages[:index]:
-            yield duplicate(f"spec.usages[{index}]", usage)
-    signer = spec.get("signerName", "")
-    if not signer:
-        yield required("spec.signerName")
-    elif "/" not in signer:
-        yield invalid("spec.signerName", signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
-    seconds = spec.get("expirationSeconds")
-    if seconds is not None and seconds < 600:
-        yield invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)")
-
-
-def _signing_request_change(new: Tree, old: Tree) -> Errors:
-    if not same(new.get("spec"), old.get("spec")):
-        yield invalid("spec", "", IMMUTABLE)
-
-
-def _signer(request: Tree) -> str:
-    return str((request.get("spec") or {}).get("signerName") or "")
-
-
-class SigningRequestStrategy(PlainStrategy):
-    """CertificateSigningRequests. Who asks is written into the request by the server."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            table=CERTIFICATE_SIGNING_REQUEST,
-            check=_signing_request,
-            change=_signing_request_change,
-            status={},
-            fields={"spec.signerName": _signer},
-        )
-
-    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Write down who asks."""
-        spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in ("username", "uid", "groups", "extra")}
-        return {**obj, "spec": {**spec, **ctx.user_info()}}
-
-    def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
-        """The spec stays."""
-        return {**new, "spec": old.get("spec")} if new.get("spec") is not old.get("spec") else new
-
-    def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
-        """Approved and denied exclude each other."""
-        kinds = [each.get("type") for each in (new.get("status") or {}).get("conditions") or ()]
-        if "Approved" in kinds and "Denied" in kinds:
-            return [forbidden("status.conditions", "Approved and Denied conditions are mutually exclusive")]
-        return []
