@@ -10,6 +10,8 @@ commands when the cluster runs with ``--pods programs``, and else it runs for ev
 | ``kubemini.dev/ready-after`` | duration from running to ready |
 | ``kubemini.dev/run-for`` | duration from running to the exit of every container |
 | ``kubemini.dev/exit-code`` | exit code at that exit (default 0); without ``run-for`` it exits at once |
+| ``kubemini.dev/init-for`` | how long each init container runs (default: no time at all) |
+| ``kubemini.dev/init-exit-code`` | exit code of each init container (default 0) |
 | ``kubemini.dev/fail-at`` | attempt numbers that fail with code 1 instead, e.g. ``0`` or ``0,2``; the attempt is the container's restart count or the JobSet restart attempt |
 """
 
@@ -41,6 +43,19 @@ class Program:
     run_for: float | None = None
     exit_code: int = 0
     fail_at: tuple[int, ...] = ()
+    init_for: float = 0.0
+    init_exit_code: int = 0
+    init_steps: tuple[tuple[float, int], ...] = ()
+    """What each init container does by its commands: (seconds, exit code)."""
+
+    def init(self, index: int) -> tuple[float, int]:
+        """Return what an init container does: (seconds, exit code)."""
+        return self.init_steps[index] if self.init_steps else (self.init_for, self.init_exit_code)
+
+    @property
+    def quick_start(self) -> bool:
+        """Whether init containers take no time and succeed: then a pod starts in one step."""
+        return not self.init_for and not self.init_exit_code and not any(seconds or code for seconds, code in self.init_steps)
 
     def code_of(self, attempt: int) -> int:
         """Return the exit code of the n-th attempt (from 0)."""
@@ -76,6 +91,12 @@ def program_of(pod: Tree, mode: str) -> Program:
         program = replace(program, fail_at=failing, run_for=program.run_for if program.run_for is not None else DEFAULT_RUN_SECONDS)
     if (run_for := _seconds(annotations, "run-for")) is not None:
         program = replace(program, run_for=run_for)
+    if (init_for := _seconds(annotations, "init-for")) is not None:
+        program = replace(program, init_for=init_for, init_steps=())
+    if (code := annotations.get(PREFIX + "init-exit-code")) is not None:
+        if not code.isdigit() or int(code) > 255:
+            raise BadAnnotation(f'kubemini.dev/init-exit-code: "{code}" must be a number from 0 to 255')
+        program = replace(program, init_exit_code=int(code), init_steps=())
     return program
 
 
@@ -107,9 +128,16 @@ def attempt_of(pod: Tree, restarts: int) -> int:
 def _by_commands(spec: Tree) -> Program:
     finishing = spec.get("restartPolicy", "Always") in ("Never", "OnFailure")
     program = _command_program(spec["containers"])
-    if program is not None:
-        return program
-    return Program(run_for=DEFAULT_RUN_SECONDS) if finishing else FOREVER
+    if program is None:
+        program = Program(run_for=DEFAULT_RUN_SECONDS) if finishing else FOREVER
+    inits = spec.get("initContainers")
+    return replace(program, init_steps=_read_inits(inits)) if inits else program
+
+
+@by_identity()
+def _read_inits(containers: list[Tree]) -> tuple[tuple[float, int], ...]:
+    found = [_container_program(container) or FOREVER for container in containers]
+    return tuple((program.run_for or 0.0, program.exit_code) for program in found)
 
 
 _UNKNOWN = Program(hold="unknown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from kubemini.api.trees import Tree
@@ -14,12 +15,13 @@ KILLED = 137
 @by_identity()
 def _images(containers: list[Tree]) -> list[tuple[str, str, str]]:
     """Return (name, image, imageID) of each container."""
-    found = []
-    for container in containers:
-        image = container.get("image", "")
-        name, _, _ = image.partition("@")
-        found.append((container["name"], image, f"{name.rsplit(':', 1)[0]}@sha256:{sha256(image.encode()).hexdigest()}"))
-    return found
+    return [_image(container) for container in containers]
+
+
+def _image(container: Tree) -> tuple[str, str, str]:
+    image = container.get("image", "")
+    name, _, _ = image.partition("@")
+    return container["name"], image, f"{name.rsplit(':', 1)[0]}@sha256:{sha256(image.encode()).hexdigest()}"
 
 
 def _container_id(pod: Tree, name: str, restarts: int) -> str:
@@ -50,45 +52,89 @@ def conditions(old: list[Tree] | None, now: str, generation: int | None, **wante
     return found
 
 
-def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, restarts: int = 0, last: Tree | None = None) -> Tree:
-    """Return the status of a pod whose containers run; `restarts` counts for each of them, `last` is their lastState."""
+def closed_gate(pod: Tree) -> str:
+    """Return what keeps a pod with ready containers from being ready: a readiness gate that is not True, or ""."""
+    before = {condition["type"]: condition["status"] for condition in (pod.get("status") or {}).get("conditions") or ()}
+    for gate in pod["spec"].get("readinessGates") or ():
+        name = gate["conditionType"]
+        if name not in before:
+            return f'corresponding condition of pod readiness gate "{name}" does not exist.'
+        if before[name] != "True":
+            return f'the status of pod readiness gate "{name}" is not "True", but {before[name]}'
+    return ""
+
+
+def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, again: Mapping[str, Tree] | None = None) -> Tree:
+    """Return the status of a pod whose containers run. `again` has the statuses of containers that run on or run again; those in it that wait are started anew."""
     spec, old = pod["spec"], pod.get("status") or {}
     generation = pod["metadata"].get("generation")
-    state = {"running": {"startedAt": now}}
     status: Tree = {**old, "phase": "Running"}
     if generation is not None:
         status["observedGeneration"] = generation
     # A held pod gives no reason, as the recorded control plane's kubelets gave none
     flag = ("True", "", "") if ready else ("False", "", "")
-    gates = spec.get("readinessGates") or ()
-    before = {condition["type"]: condition["status"] for condition in old.get("conditions") or ()}
-    closed = [gate["conditionType"] for gate in gates if before.get(gate["conditionType"]) != "True"]
-    whole = flag if not (ready and closed) else ("False", "ReadinessGatesNotReady", f'corresponding condition of pod readiness gate "{closed[0]}" does not exist.')
+    closed = closed_gate(pod) if ready else ""
+    whole = ("False", "ReadinessGatesNotReady", closed) if closed else flag
     status["conditions"] = conditions(
         old.get("conditions"), now, generation, Initialized=("True", "", ""), Ready=whole, ContainersReady=flag, PodScheduled=("True", "", "")
     )
     status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}], "podIP": pod_ip, "podIPs": [{"ip": pod_ip}], "startTime": old.get("startTime") or now}
     status["containerStatuses"] = [
-        {
-            "name": name,
-            "image": image,
-            "imageID": digest,
-            "containerID": _container_id(pod, name, restarts),
-            "ready": ready,
-            "started": True,
-            "restartCount": restarts,
-            "state": state,
-            "lastState": last or {},
-        }
-        for name, image, digest in _images(spec["containers"])
+        _started(pod, container, *image, now, ready=ready, before=(again or {}).get(image[0]))
+        for container, image in zip(spec["containers"], _images(spec["containers"]), strict=True)
     ]
     if spec.get("initContainers"):
-        status["initContainerStatuses"] = [_init_status(pod, container, now, ready=ready) for container in spec["initContainers"]]
+        before = {each["name"]: each for each in old.get("initContainerStatuses") or ()}
+        status["initContainerStatuses"] = [_init_status(pod, container, now, ready=ready, before=before.get(container["name"])) for container in spec["initContainers"]]
     return status
 
 
-def _init_status(pod: Tree, container: Tree, now: str, *, ready: bool) -> Tree:
-    (name, image, digest), = _images([container])
+def _started(pod: Tree, container: Tree, name: str, image: str, digest: str, now: str, *, ready: bool, before: Tree | None) -> Tree:
+    """Return the status of a container that runs: anew, on, or again after an exit."""
+    state = (before or {}).get("state") or {}
+    if before is not None and "terminated" in state:
+        # It has ended for good
+        return before
+    if before is not None and "running" in state:
+        return {**before, "ready": ready, "started": True}
+    restarts = before["restartCount"] + 1 if before is not None and before.get("lastState") else (before or {}).get("restartCount", 0)
+    status: Tree = {
+        "name": name,
+        "image": image,
+        "imageID": digest,
+        "containerID": _container_id(pod, name, restarts),
+        "ready": ready,
+        "started": True,
+        "restartCount": restarts,
+        "state": {"running": {"startedAt": now}},
+        "lastState": (before or {}).get("lastState") or {},
+    }
+    return _with_resources(status, container)
+
+
+def _with_resources(status: Tree, container: Tree) -> Tree:
+    """Return a container's status with the resources that it runs with."""
+    resources = container.get("resources")
+    if not resources:
+        return status
+    status = {**status, "resources": resources}
+    if resources.get("requests"):
+        status["allocatedResources"] = resources["requests"]
+    return status
+
+
+def resized(pod: Tree) -> Tree:
+    """Return the status of a running pod whose containers got other resources: they take effect at once, without a restart."""
+    containers = {container["name"]: container for container in pod["spec"]["containers"]}
+    status = pod["status"]
+    return {**status, "containerStatuses": [_with_resources(each, containers[each["name"]]) for each in status["containerStatuses"]]}
+
+
+def _init_status(pod: Tree, container: Tree, now: str, *, ready: bool, before: Tree | None = None) -> Tree:
+    """Return the status of an init container once the pod runs: a sidecar runs on, any other has completed."""
+    if before is not None and ("terminated" in (before.get("state") or {}) or "running" in (before.get("state") or {})):
+        return {**before, "ready": ready if container.get("restartPolicy") == "Always" else before["ready"]}
+    name, image, digest = _image(container)
     identity = _container_id(pod, name, 0)
     sidecar = container.get("restartPolicy") == "Always"
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": identity}}
@@ -125,6 +171,9 @@ def terminated(pod: Tree, *, now: str, exit_code: int, reason: str = "", message
     )
     if old.get("containerStatuses"):
         status["containerStatuses"] = [ended(container, now, exit_code) for container in old["containerStatuses"]]
+    if old.get("initContainerStatuses"):
+        # Sidecars are stopped after the others, and do not count
+        status["initContainerStatuses"] = [ended(each, now, 0) if "running" in (each.get("state") or {}) else each for each in old["initContainerStatuses"]]
     return status
 
 
@@ -143,17 +192,106 @@ def ended(container: Tree, now: str, exit_code: int) -> Tree:
     return {**container, "ready": False, "started": False, "state": {"terminated": end}}
 
 
-def backing_off(pod: Tree, *, now: str, exit_code: int, seconds: int) -> Tree:
-    """Return the status of a pod whose containers exited and wait to be restarted."""
-    old = pod["status"]
-    meta = pod["metadata"]
-    generation = meta.get("generation")
-    names = " ".join(container["name"] for container in old.get("containerStatuses") or ())
-    flag = ("False", "ContainersNotReady", f"containers with unready status: [{names}]")
-    waiting = []
+def exited(pod: Tree, *, now: str, exit_code: int, seconds: int, names: Sequence[str]) -> Tree:
+    """Return the status of a pod whose running containers exited, where those with `names` wait to be restarted in `seconds`."""
+    old, meta = pod["status"], pod["metadata"]
+    statuses: list[Tree] = []
     for container in old.get("containerStatuses") or ():
         gone = ended(container, now, exit_code)
-        text = f"back-off {seconds}s restarting failed container={container['name']} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
-        waiting.append({**gone, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": text}}, "lastState": gone["state"]})
-    changed = conditions(old.get("conditions"), now, generation, Ready=flag, ContainersReady=flag)
-    return {**old, "conditions": changed, "containerStatuses": waiting}
+        if container["name"] in names:
+            text = f"back-off {seconds}s restarting failed container={container['name']} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
+            gone = {**gone, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": text}}, "lastState": gone["state"]}
+        statuses.append(gone)
+    flag = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(each['name'] for each in statuses)}]")
+    changed = conditions(old.get("conditions"), now, meta.get("generation"), Ready=flag, ContainersReady=flag)
+    return {**old, "conditions": changed, "containerStatuses": statuses}
+
+
+# ----------------------------------------------------------------------------------------------- before it runs
+
+
+def creating(pod: Tree, *, now: str, host_ip: str, reason: str = "ContainerCreating") -> Tree:
+    """Return the status of a pod that the kubelet has taken and whose containers are not started."""
+    spec, old = pod["spec"], pod.get("status") or {}
+    status: Tree = {**old, "phase": "Pending", "hostIP": host_ip, "hostIPs": [{"ip": host_ip}], "startTime": old.get("startTime") or now}
+    status["containerStatuses"] = [_waiting(*image, reason) for image in _images(spec["containers"])]
+    if spec.get("initContainers"):
+        status["initContainerStatuses"] = [_waiting(*image, "PodInitializing") for image in _images(spec["initContainers"])]
+    return status
+
+
+def _waiting(name: str, image: str, digest: str, reason: str) -> Tree:
+    return {
+        "name": name,
+        "image": image,
+        "imageID": "",
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+        "state": {"waiting": {"reason": reason}},
+        "lastState": {},
+    }
+
+
+def initializing(pod: Tree, *, now: str, pod_ip: str, host_ip: str, index: int) -> Tree:
+    """Return the status of a pod whose init container `index` runs; those before it have completed, sidecars among them run on."""
+    spec, meta = pod["spec"], pod["metadata"]
+    status = creating(pod, now=now, host_ip=host_ip, reason="PodInitializing")
+    before = {each["name"]: each for each in (pod.get("status") or {}).get("initContainerStatuses") or ()}
+    listed: list[Tree] = []
+    for position, container in enumerate(spec["initContainers"]):
+        known = before.get(container["name"])
+        if position < index:
+            listed.append(_init_status(pod, container, now, ready=True, before=known))
+        elif position == index:
+            name, image, digest = _image(container)
+            again = known is not None and bool(known.get("lastState"))
+            restarts = (known["restartCount"] + 1 if again else known["restartCount"]) if known is not None else 0
+            listed.append(
+                {
+                    "name": name,
+                    "image": image,
+                    "imageID": digest,
+                    "containerID": _container_id(pod, name, restarts),
+                    "ready": False,
+                    "started": False,
+                    "restartCount": restarts,
+                    "state": {"running": {"startedAt": now}},
+                    "lastState": known["lastState"] if known is not None and again else {},
+                }
+            )
+        else:
+            listed.append(_waiting(*_image(container), "PodInitializing"))
+    status["initContainerStatuses"] = listed
+    status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+    incomplete = " ".join(each["name"] for each in spec["initContainers"][index:])
+    names = " ".join(name for name, _, _ in _images(spec["containers"]))
+    flag = ("False", "ContainersNotReady", f"containers with unready status: [{names}]")
+    status["conditions"] = conditions(
+        status.get("conditions"),
+        now,
+        meta.get("generation"),
+        Initialized=("False", "ContainersNotInitialized", f"containers with incomplete status: [{incomplete}]"),
+        Ready=flag,
+        ContainersReady=flag,
+        PodScheduled=("True", "", ""),
+    )
+    return status
+
+
+def init_failed(pod: Tree, *, now: str, exit_code: int, index: int, seconds: int | None) -> Tree:
+    """Return the status after init container `index` failed: it waits `seconds` for its restart, or (None) the pod has failed."""
+    old, meta = pod["status"], pod["metadata"]
+    listed = list(old["initContainerStatuses"])
+    gone = ended(listed[index], now, exit_code)
+    if seconds is None:
+        listed[index] = gone
+        return {**old, "phase": "Failed", "initContainerStatuses": listed}
+    text = f"back-off {seconds}s restarting failed container={gone['name']} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
+    listed[index] = {**gone, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": text}}, "lastState": gone["state"]}
+    return {**old, "initContainerStatuses": listed}
+
+
+def rejected(pod: Tree, *, now: str, reason: str, message: str) -> Tree:
+    """Return the status of a pod that the kubelet did not admit."""
+    return {**(pod.get("status") or {}), "phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": now}

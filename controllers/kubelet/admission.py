@@ -1,0 +1,75 @@
+"""Whether a node takes a pod that never saw the scheduler. Mirrors the kubelet's admission (``pkg/kubelet/lifecycle/predicate.go``, 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubemini.api.trees import Tree
+from kubemini.machinery import quantity
+from kubemini.machinery.node_matching import matches_node, tolerates
+from kubemini.machinery.pod_requests import Amounts, of_pod
+
+ONE = 10**9
+"""One whole unit: amounts are in billionths."""
+TERMINAL = ("Succeeded", "Failed")
+_FIRST = {"pods": 0, "cpu": 1, "memory": 2, "ephemeral-storage": 3}
+
+
+def bypassed(pod: Tree) -> bool:
+    """Tell whether a pod got its node without a binding: then nothing says yet that it is scheduled."""
+    return not any(each["type"] == "PodScheduled" for each in (pod.get("status") or {}).get("conditions") or ())
+
+
+def rejection(pod: Tree, node: Tree, others: Iterable[Tree]) -> tuple[str, str] | None:
+    """Return (reason, message) why a node does not take a pod beside the `others` that it runs, or None."""
+    spec = pod["spec"]
+    found = _short(pod, node, others)
+    if found is not None:
+        name, wanted, used, capacity = found
+        return f"OutOf{name}", f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, capacity: {capacity}"
+    if not matches_node(spec, node):
+        return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+    taken = {(port, protocol) for other in others for port, protocol in _host_ports(other)}
+    if any(each in taken for each in _host_ports(pod)):
+        return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    tolerations = spec.get("tolerations") or ()
+    for taint in node["spec"].get("taints") or ():
+        if taint["effect"] == "NoExecute" and not any(tolerates(each, taint) for each in tolerations):
+            return "TaintToleration", f"Predicate TaintToleration failed: node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    return None
+
+
+def _short(pod: Tree, node: Tree, others: Iterable[Tree]) -> tuple[str, int, int, int] | None:
+    """Return the first resource that is short: (name, requested, used, capacity) in the units that the kubelet prints."""
+    allocatable = {name: quantity.nano(value) for name, value in ((node.get("status") or {}).get("allocatable") or {}).items()}
+    wanted: Amounts = {**of_pod(pod["spec"], "requests"), "pods": ONE}
+    used: Amounts = {}
+    for other in others:
+        for name, value in {**of_pod(other["spec"], "requests"), "pods": ONE}.items():
+            used[name] = used.get(name, 0) + value
+    for name in sorted(wanted, key=lambda name: (_FIRST.get(name, 4), name)):
+        if wanted[name] and wanted[name] > allocatable.get(name, 0) - used.get(name, 0):
+            unit = ONE // 1000 if name == "cpu" else ONE
+            return name, -(-wanted[name] // unit), -(-used.get(name, 0) // unit), allocatable.get(name, 0) // unit
+    return None
+
+
+def _host_ports(pod: Tree) -> list[tuple[int, str]]:
+    return [
+        (port["hostPort"], port.get("protocol", "TCP")) for container in pod["spec"]["containers"] for port in container.get("ports") or () if port.get("hostPort")
+    ]
+
+
+def running_before(pod: Tree, others: Iterable[Tree]) -> list[Tree]:
+    """Return the pods of a node that were there before: those that run, and of those that do not yet the older ones."""
+    mine = _age(pod)
+    found: list[Tree] = []
+    for other in others:
+        phase = (other.get("status") or {}).get("phase")
+        if other["metadata"]["uid"] != pod["metadata"]["uid"] and phase not in TERMINAL and (phase == "Running" or not bypassed(other) or _age(other) < mine):
+            found.append(other)
+    return found
+
+
+def _age(pod: Tree) -> tuple[str, str]:
+    return (pod["metadata"].get("creationTimestamp") or "", pod["metadata"]["uid"])
