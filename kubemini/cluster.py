@@ -10,7 +10,6 @@ In real time it runs on whatever asyncio loop is running; under virtual time on 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -69,7 +68,7 @@ class Cluster:
         **settings: Any,
     ) -> None:
         if env is None:
-            env = Env(seed=int.from_bytes(os.urandom(8), "big") if seed is None else seed)
+            env = Env.fresh() if seed is None else Env(seed=seed)
         self.env = env
         self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
         self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings)

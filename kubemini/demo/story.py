@@ -7,8 +7,6 @@ worker, a worker's node process dies, the whole gang restarts, and the run compl
 
 from __future__ import annotations
 
-import asyncio
-
 from kubemini.demo.timeline import Timeline
 from kubemini.sim.cluster import SimCluster
 
@@ -114,17 +112,17 @@ async def play(cluster: SimCluster) -> Timeline:
     timeline.begin()
     timeline.say("an administrator makes a flavor, a ClusterQueue with 40 GPUs and a LocalQueue for team-a")
     await cluster.apply(QUEUES)
-    await asyncio.sleep(1)
+    await cluster.env.sleep(1)
     timeline.say("team-a submits job/finetune: 2 pods x 8 GPUs")
     await cluster.apply(OTHER)
     await cluster.wait("job/finetune", "jsonpath={.status.ready}=2", namespace="team-a", timeout=60)
-    await asyncio.sleep(5)
+    await cluster.env.sleep(5)
     timeline.say("team-a submits jobset/train: a leader and 4 workers, 5 x 8 GPUs, started in order")
     await cluster.apply(TRAIN)
     await cluster.wait("jobset/train", "condition=Suspended", namespace="team-a", timeout=60)
     await cluster.wait("jobset/train", "condition=Suspended=False", namespace="team-a", timeout=300)
     await cluster.wait("jobset/train", "jsonpath={.status.replicatedJobsStatus[?(@.name==\"worker\")].ready}=4", namespace="team-a", timeout=120)
-    await asyncio.sleep(20)
+    await cluster.env.sleep(20)
     victim = next(pod for pod in await cluster.list("pod", namespace="team-a") if pod["metadata"]["name"].startswith("train-worker-2-"))
     timeline.say(f"worker 2 dies: pod/{victim['metadata']['name']} exits with code 139")
     await cluster.fail_pod("team-a", victim["metadata"]["name"], exit_code=139)

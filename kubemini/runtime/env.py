@@ -8,6 +8,7 @@ trace.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable
@@ -27,6 +28,11 @@ class Env:
         self.random = random.Random(seed)
         self._clock = clock or time.time
         self._stamped = (-1, "")
+
+    @classmethod
+    def fresh(cls) -> Env:
+        """Return a real-time environment whose seed the operating system draws."""
+        return cls(seed=int.from_bytes(os.urandom(8), "big"))
 
     @classmethod
     def virtual(cls, loop: asyncio.AbstractEventLoop, seed: int) -> Env:

@@ -23,11 +23,12 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kubemini.cluster import Cluster
+if TYPE_CHECKING:
+    from kubemini.cluster import Cluster
 
 STOP_SECONDS = 10
 
@@ -60,6 +61,8 @@ if async_fixture is not None:
     @async_fixture
     async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
         """A fresh cluster in this process, in real time; it fails the test when a reconcile ended in an unexpected exception."""
+        from kubemini.cluster import Cluster  # with the first test that wants one: the plugin is loaded into every pytest run
+
         async with Cluster(**_arguments(request)) as running:
             yield running
             if running.failures:
@@ -69,8 +72,8 @@ if async_fixture is not None:
 
 @pytest.fixture
 def simulated(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Runs a scenario (``async def scenario(cluster)``) on a fresh cluster under virtual time; see `kubemini.sim.simulate`."""
-    from kubemini.sim import simulate
+    """Runs a scenario (``async def scenario(cluster)``) on a fresh cluster under virtual time; see `kubemini.sim.cluster.simulate`."""
+    from kubemini.sim.cluster import simulate
 
     arguments = _arguments(request)
 

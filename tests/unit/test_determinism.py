@@ -8,8 +8,8 @@ import pytest
 from tests.unit.determinism_lint import violations
 
 ROOT = Path(__file__).resolve().parents[2]
-EXEMPT = ("kubemini/runtime/env.py", "kubemini/sim/", "kubemini/cli/")
-"""The environment itself, the simulation that stands in for the machine, and the commands, which live in real time."""
+EXEMPT = ("kubemini/runtime/env.py", "kubemini/sim/", "kubemini/cli/", "kubemini/benchmarks/")
+"""The environment itself, the simulation that stands in for the machine, and the commands and benchmarks, which live in real time."""
 
 
 def product() -> list[str]:

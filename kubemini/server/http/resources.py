@@ -80,7 +80,7 @@ class Resources:
 
     def close(self) -> None:
         """End every open watch."""
-        for stream in tuple(self._streams):
+        for stream in tuple(self._streams):  # order-free: each ends on its own
             stream.stop()
 
     async def answer(self, asked: Asked) -> web.StreamResponse:

@@ -223,7 +223,7 @@ async def respond_websocket(request: web.BaseRequest, stream: Stream) -> web.Str
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
+        for task in tasks:  # order-free: each ends on its own
             task.cancel()
     await socket.close()
     return socket
