@@ -1,19 +1,21 @@
 """A node's readiness and the taints that follow from it.
 
 The simulated kubelet of a node answers as long as the node does not carry the annotation ``kubemini.dev/lost``. Its heartbeats are not
-written: a node that answers is Ready, one that is lost turns Unknown after the grace period. Mirrors kube-controller-manager's node lifecycle
+written: a node that answers is Ready, one that is lost turns Unknown after the grace period. Its lease is written when it registers and when it comes back. Mirrors kube-controller-manager's node lifecycle
 controller (taints by condition) and the kubelet's registration.
 """
 
 from __future__ import annotations
 
-from kubemini.api.resources import NODES, PODS
+from kubemini.api.resources import LEASES, NODES, PODS
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import NotFound
+from kubemini.controllers.nodes.zones import Zones, readiness
+from kubemini.machinery.errors import AlreadyExists, NotFound
 from kubemini.runtime.controller import Context, Controller
 
 GRACE_SECONDS = 50.0
 """How long a node may be silent before its conditions turn Unknown."""
+LEASE_NAMESPACE, LEASE_SECONDS = "kube-node-lease", 40
 LOST = "kubemini.dev/lost"
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -47,13 +49,27 @@ class NodeLifecycle(Controller):
         self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else ())
         self._silent: dict[str, float] = {}
         self._addresses = 0
-        self._nodes.on_change(lambda old, new: self.queue.add(new["metadata"]["name"]) if new is not None else None)
+        self._zones = Zones()
+        self._spared: dict[str, None] = {}
+        """Nodes that are down and wait for their NoExecute taint."""
+        self._nodes.on_change(self._on_node)
+
+    def _on_node(self, old: Tree | None, new: Tree | None) -> None:
+        if self._zones.change(old, new):
+            # The pace has changed, or nobody is to be evicted any more
+            for node in self._nodes.list() if self._zones.all_down() else ():
+                self.queue.add(node["metadata"]["name"])
+            for name in self._spared:
+                self.queue.add(name)
+        if new is not None:
+            self.queue.add(new["metadata"]["name"])
 
     async def reconcile(self, key: str) -> float | None:
         """Register a new node, notice a lost one, keep its taints."""
         node = self._nodes.get(key)
         if node is None:
             self._silent.pop(key, None)
+            self._spared.pop(key, None)
             return None
         lost = LOST in (node["metadata"].get("annotations") or {})
         now = self._ctx.env.now()
@@ -67,21 +83,62 @@ class NodeLifecycle(Controller):
             status = self._registered(node)
         try:
             if status is not None:
-                was = _ready(node)
+                was = readiness(node)
                 node = await self._ctx.client.update_status(NODES, {**node, "status": status})
                 self._say(node, was)
                 if lost:
                     await self._pods_unready(key)
-            wanted = _taints(node)
+                else:
+                    await self._renew(node)
+            evicting, turn = self._turn(key, node, now)
+            again = min((each for each in (again if again is not None and again > 0 else None, turn) if each is not None), default=None)
+            wanted = _taints(node, self._ctx.env.stamp(), evicting=evicting)
             if wanted != (node["spec"].get("taints") or []):
                 spec = {name: value for name, value in node["spec"].items() if name != "taints"}
                 await self._ctx.client.update(NODES, {**node, "spec": {**spec, "taints": wanted} if wanted else spec})
         except NotFound:
             return None
-        return again if again is not None and again > 0 else None
+        return again
+
+    def _turn(self, key: str, node: Tree, now: float) -> tuple[bool, float | None]:
+        """Tell whether a node's pods are to be evicted, and when to look again where it has to wait for its turn."""
+        if readiness(node) in ("True", None):
+            self._spared.pop(key, None)
+            return False, None
+        if self._zones.all_down():
+            self._spared[key] = None
+            return False, None
+        if any(taint["effect"] == "NoExecute" and taint["key"] in (NOT_READY, UNREACHABLE) for taint in node["spec"].get("taints") or ()):
+            self._spared.pop(key, None)
+            return True, None
+        wait = self._zones.wait(node, now)
+        if wait is None or wait > 1e-6:
+            self._spared[key] = None
+            return False, wait
+        self._zones.took(node, now)
+        self._spared.pop(key, None)
+        return True, None
+
+    async def _renew(self, node: Tree) -> None:
+        """Write the lease of a node that registers or is back. The heartbeats between are left out."""
+        meta = node["metadata"]
+        renewed = self._ctx.env.stamp_micro()
+        spec = {"holderIdentity": meta["name"], "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
+        owner = {"apiVersion": "v1", "kind": "Node", "name": meta["name"], "uid": meta["uid"]}
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": meta["name"], "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]},
+            "spec": spec,
+        }
+        try:
+            await self._ctx.client.create(LEASES, lease)
+        except AlreadyExists:
+            patch = {"metadata": {"ownerReferences": [owner]}, "spec": spec}
+            await self._ctx.client.patch(LEASES, meta["name"], patch, namespace=LEASE_NAMESPACE)
 
     def _say(self, node: Tree, was: str | None) -> None:
-        ready = _ready(node)
+        ready = readiness(node)
         if was is None and ready == "True":
             self._ctx.recorder.event(node, "Normal", "RegisteredNode", f"Node {node['metadata']['name']} event: Registered Node {node['metadata']['name']} in Controller")
         elif was == "True" and ready != "True":
@@ -135,7 +192,7 @@ class NodeLifecycle(Controller):
 
     def _unknown(self, node: Tree) -> Tree | None:
         status = node.get("status") or {}
-        if _ready(node) == "Unknown":
+        if readiness(node) == "Unknown":
             return None
         now = self._ctx.env.stamp()
         changed = [
@@ -159,24 +216,16 @@ class NodeLifecycle(Controller):
             self._ctx.recorder.event(pod, "Warning", "NodeNotReady", "Node is not ready")
 
 
-def _ready(node: Tree) -> str | None:
-    for condition in (node.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "Ready":
-            found: str = condition["status"]
-            return found
-    return None
-
-
-def _taints(node: Tree) -> list[Tree]:
-    """Return the taints a node should carry: the user's, and those that follow from its conditions."""
-    ready = _ready(node)
+def _taints(node: Tree, now: str, *, evicting: bool) -> list[Tree]:
+    """Return the taints a node should carry: the user's, and those that follow from its conditions; NoExecute only where its pods are to go."""
+    ready = readiness(node)
     wanted: dict[tuple[str, str], None] = {}
     if node["spec"].get("unschedulable"):
         wanted[UNSCHEDULABLE, "NoSchedule"] = None
     if ready != "True":
         key = UNREACHABLE if ready == "Unknown" else NOT_READY
         wanted[key, "NoSchedule"] = None
-        if ready is not None:
+        if evicting:
             wanted[key, "NoExecute"] = None
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition["type"] in _PRESSURE and condition["status"] == "True":
@@ -189,4 +238,4 @@ def _taints(node: Tree) -> list[Tree]:
             continue
         wanted.pop(mark, None)
         kept.append(taint)
-    return kept + [{"key": key, "effect": effect} for key, effect in wanted]
+    return kept + [{"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted]

@@ -1,4 +1,6 @@
-"""Pods nobody else takes away: of nodes that are gone or out of service, and terminating ones that were never bound. Mirrors kube-controller-manager's pod GC.
+"""Pods nobody else takes away: of nodes that are gone or out of service, terminating ones that were never bound, and the oldest of very many that have ended.
+
+Mirrors kube-controller-manager's pod GC.
 
 Upstream looks every 20 seconds; here a change of a node or pod starts the same decision, with the same 40 seconds of quarantine for a node that
 vanished.
@@ -13,6 +15,12 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
 
 QUARANTINE_SECONDS = 40.0
+PERIOD_SECONDS = 20.0
+"""How often pods that have ended are counted, once there are too many."""
+ENDED_LIMIT = 12500
+"""So many ended pods are kept (``terminated-pod-gc-threshold``)."""
+EXCESS = "ended"
+"""The key under which they are counted; no pod has such a one."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 TERMINAL = ("Succeeded", "Failed")
 
@@ -31,6 +39,8 @@ class PodGarbageCollector(Controller):
         self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else ())
         self._missing: dict[str, float] = {}
         """Node name → when it was first missed."""
+        self._ended: dict[str, None] = {}
+        """Keys of pods that have ended."""
         self._nodes.on_change(self._on_node)
         self._pods.on_change(self._on_pod)
 
@@ -53,13 +63,22 @@ class PodGarbageCollector(Controller):
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         if new is None:
+            if old is not None:
+                self._ended.pop(key_of(old), None)
             return
+        if (new.get("status") or {}).get("phase") in TERMINAL and "deletionTimestamp" not in new["metadata"]:
+            self._ended[key_of(new)] = None
+            if len(self._ended) > ENDED_LIMIT:
+                self.queue.add_after(EXCESS, PERIOD_SECONDS)
         name = new["spec"].get("nodeName")
         if (not name and "deletionTimestamp" in new["metadata"]) or (name and self._nodes.synced.is_set() and self._nodes.get(name) is None):
             self.queue.add(key_of(new))
 
     async def reconcile(self, key: str) -> float | None:
-        """Delete a pod that has no node any more."""
+        """Delete a pod that has no node any more, or the oldest of too many that have ended."""
+        if key == EXCESS:
+            await self._collect_ended()
+            return None
         pod = self._pods.get_key(key)
         if pod is None:
             return None
@@ -81,6 +100,13 @@ class PodGarbageCollector(Controller):
             return left
         await self._remove(pod, "PodGC: node no longer exists")
         return None
+
+    async def _collect_ended(self) -> None:
+        pods = [pod for each in self._ended if (pod := self._pods.get_key(each)) is not None and "deletionTimestamp" not in pod["metadata"]]
+        # Evicted ones first, then by age
+        pods.sort(key=lambda pod: ((pod.get("status") or {}).get("reason") != "Evicted", pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
+        for pod in pods[: max(len(pods) - ENDED_LIMIT, 0)]:
+            await self._remove(pod, None)
 
     async def _remove(self, pod: Tree, why: str | None) -> None:
         meta, status = pod["metadata"], pod.get("status") or {}
