@@ -11,6 +11,7 @@ from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
 from kubemini.server.http.app import Facade
 from kubemini.server.http.serving import Listener
+from kubemini.server.http.webhooks import UserWebhooks
 from kubemini.server.kinds.catalogue import token_review_kind
 from kubemini.server.kinds.groups.default_roles import default_cluster_role_bindings, default_cluster_roles
 
@@ -24,6 +25,8 @@ class ServedCluster(Cluster):
         self.token = token
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
+        self._webhooks = UserWebhooks(self.store, self.server.reader)
+        self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
         self.listener = Listener(self.facade, host=host, port=port, tls=tls)
         self._dns_port = dns
@@ -46,6 +49,7 @@ class ServedCluster(Cluster):
         """Stop the controllers and the listener."""
         await super().stop()
         await self.listener.stop()
+        await self._webhooks.close()
 
     def kubeconfig(self) -> dict[str, object]:
         """Return a kubeconfig for this cluster."""

@@ -40,7 +40,7 @@ class Admission:
     resources: tuple[str, ...] = ()
     """Storage names (``pods``, ``jobs.batch``) this one is for; () = all."""
     subresources: tuple[str, ...] = ("",)
-    """Subresources this one is for; "" is the object itself."""
+    """Subresources this one is for; "" is the object itself, ``*`` any."""
 
     def mutate(self, request: AdmissionRequest) -> Tree | None:
         """Return a changed object, or None to leave it."""
@@ -94,7 +94,7 @@ class Chain:
                 for plugin in self._plugins
                 if request.operation in plugin.operations
                 and (not plugin.resources or request.kind.storage in plugin.resources)
-                and request.subresource in plugin.subresources
+                and (request.subresource in plugin.subresources or "*" in plugin.subresources)
             ]
             found = self._cache[key] = (
                 [plugin for plugin in concerned if type(plugin).mutate is not Admission.mutate],

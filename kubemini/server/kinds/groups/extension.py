@@ -117,6 +117,20 @@ def _conditions(conditions: list[Tree], path: str) -> Errors:
         seen.add(name)
         if not each.get("expression", "").strip():
             yield required(f"{here}.expression")
+        else:
+            yield from _compiles(each["expression"], f"{here}.expression")
+
+
+def _compiles(expression: str, path: str) -> Errors:
+    """Refuse an expression that is no CEL, or names what a webhook or policy does not know."""
+    # Imported here: CEL is not needed to start a server.
+    from kubemini.machinery.cel import CelCompileError, Program
+    from kubemini.server.policies.conditions import SCOPE
+
+    try:
+        Program.compile(expression, SCOPE)
+    except CelCompileError as problem:
+        yield invalid(path, expression, f"compilation failed: {problem}")
 
 
 # ------------------------------------------------------------------------------------------------------ policies
@@ -140,6 +154,8 @@ def policy(part: str) -> Callable[[Tree], Errors]:
         if not spec.get(part) and not spec.get("auditAnnotations"):
             both = "" if part == "mutations" else ": validations or auditAnnotations must be specified"
             yield required(f"spec.{part}", f"{part} must contain at least one item" if not both else both[2:])
+        for index, each in enumerate(spec.get("variables") or ()):
+            yield from _compiles(each.get("expression", ""), f"spec.variables[{index}].expression")
         yield from _validations(spec.get("validations") or ())
 
     return check
@@ -150,6 +166,10 @@ def _validations(entries: Any) -> Errors:
         here = f"spec.validations[{index}]"
         if not each.get("expression", "").strip():
             yield required(f"{here}.expression", "expression is not specified")
+        else:
+            yield from _compiles(each["expression"], f"{here}.expression")
+        if each.get("messageExpression"):
+            yield from _compiles(each["messageExpression"], f"{here}.messageExpression")
         message = each.get("message", "")
         if message and not message.strip():
             yield invalid(f"{here}.message", message, "message must be non-empty if specified")
