@@ -33,6 +33,7 @@ class FeatureGates:
 
 DEFAULTS: dict[str, bool] = {
     # Kubernetes 1.36
+    "DeploymentReplicaSetTerminatingReplicas": True,
     "JobBackoffLimitPerIndex": True,
     "JobManagedBy": True,
     "JobPodReplacementPolicy": True,
