@@ -19,6 +19,7 @@ from kubemini import bootstrap
 from kubemini.api.resources import NODES, Resource
 from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
+from kubemini.dns.zone import Zone
 from kubemini.inprocess import InProcessClient
 from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
@@ -220,6 +221,10 @@ class Cluster:
         """Delete an object by ``KIND/NAME``. Raise `NotFound`, `ConfigError`."""
         resource, name, space = self._reference(reference, namespace)
         await self.client.delete(resource, name, namespace=space, propagation=propagation)
+
+    def resolve(self, name: str, *, namespace: str = "default") -> list[str]:
+        """Return the addresses that a pod in `namespace` finds under a DNS name (``train-worker-0-0.train``); [] where it does not resolve."""
+        return Zone(self.server.reader).resolve(name, namespace=namespace)
 
     async def wait(self, reference: str, wish: str, *, namespace: str = "default", timeout: float = 600.0) -> Tree | None:
         """Wait until an object is as wished and return it (None where it was to be deleted).

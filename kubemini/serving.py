@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
 from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
+from kubemini.dns.zone import Zone
+from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
 from kubemini.server.http.app import Facade
@@ -14,6 +16,9 @@ from kubemini.server.http.serving import Listener
 from kubemini.server.http.webhooks import UserWebhooks
 from kubemini.server.kinds.catalogue import token_review_kind
 from kubemini.server.kinds.groups.default_roles import default_cluster_role_bindings, default_cluster_roles
+
+if TYPE_CHECKING:
+    from kubemini.dns.server import DnsServer
 
 
 class ServedCluster(Cluster):
@@ -29,7 +34,7 @@ class ServedCluster(Cluster):
         self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
         self.listener = Listener(self.facade, host=host, port=port, tls=tls)
-        self._dns_port = dns
+        self.dns = _dns_server(Zone(self.server.reader), host, dns) if dns is not None else None
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start; where callers are told apart, also the default roles and who has them."""
@@ -40,17 +45,29 @@ class ServedCluster(Cluster):
         """Listen, then start the control plane; ``/readyz`` turns 200 when every cache is in sync."""
         await self.listener.start()
         try:
+            if self.dns is not None:
+                await self.dns.start()
             await super().start()
         except BaseException:
-            await self.listener.stop()
+            await self.stop()
             raise
 
     async def stop(self) -> None:
         """Stop the controllers and the listener."""
         await super().stop()
         await self.listener.stop()
+        if self.dns is not None:
+            await self.dns.stop()
         await self._webhooks.close()
 
     def kubeconfig(self) -> dict[str, object]:
         """Return a kubeconfig for this cluster."""
         return self.listener.kubeconfig(self.token)
+
+
+def _dns_server(zone: Zone, host: str, port: int) -> DnsServer:
+    try:
+        from kubemini.dns.server import DnsServer
+    except ImportError:
+        raise ConfigError("--dns needs the package dnslib: pip install 'kubemini[dns]'") from None
+    return DnsServer(zone, host=host, port=port)

@@ -81,6 +81,8 @@ async def _serve(options: ServeOptions) -> None:
         write_kubeconfig(options.kubeconfig, cluster.kubeconfig())
         _say(f"serving Kubernetes {options.kubernetes_version} on {cluster.listener.url}")
         _say(f"  export KUBECONFIG={options.kubeconfig.absolute()}")
+        if cluster.dns is not None:
+            _say(f"  dig @{cluster.dns.host} -p {cluster.dns.port} kubernetes.default.svc.cluster.local")
         gc.freeze()
         await stopped.wait()
     finally:
