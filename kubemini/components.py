@@ -71,6 +71,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("kubelet", "kubelet"),
         ("jobset", "jobset-controller-manager"),
         ("lws", "lws-controller-manager"),
+        ("disaggregated-set", "lws-controller-manager"),
         ("kueue", "kueue-controller-manager"),
     )
     if find_spec(f"kubemini.controllers.{name.replace('-', '_')}") is not None
