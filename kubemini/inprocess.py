@@ -21,6 +21,8 @@ from kubemini.store import Compacted, Record
 
 BATCH = 512
 """Changes that one drain of a watch hands over before other callbacks may run."""
+RESOLVED = 1024
+"""How many resources a client remembers."""
 
 
 class InProcessClient:
@@ -30,17 +32,20 @@ class InProcessClient:
         self.server = server
         self._write = WriteOptions(caller=caller, field_manager=field_manager, field_validation="Strict", track=track)
         self._delete = DeleteOptions(caller=caller)
-        self._served: dict[Resource, tuple[int, Served]] = {}
+        self._served: dict[int, tuple[Resource, int, Served]] = {}
+        """By the identity of the resource: most are constants, and hashing one costs as much as reading an object."""
 
     def _resolve(self, resource: Resource) -> Served:
         registry = self.server.registry
-        found = self._served.get(resource)
-        if found is None or found[0] != registry.generation:
+        found = self._served.get(id(resource))
+        if found is None or found[1] != registry.generation:
             served = registry.served(resource.group, resource.version, resource.plural)
             if served is None:
                 raise NotFound.path()
-            found = self._served[resource] = (registry.generation, served)
-        return found[1]
+            if len(self._served) >= RESOLVED:
+                self._served.clear()
+            found = self._served[id(resource)] = (resource, registry.generation, served)
+        return found[2]
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
         """Return an object. Raise `NotFound`."""

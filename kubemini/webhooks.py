@@ -28,9 +28,23 @@ class WebhookAdmission(Admission):
         self._webhook = webhook
         self._gates = gates
 
+    @property
+    def mutates(self) -> bool:
+        """Whether the webhook has a mutating function."""
+        return self._webhook.mutate is not None
+
+    @property
+    def validates(self) -> bool:
+        """Whether the webhook has a validating function."""
+        return self._webhook.validate is not None
+
     def _review(self, request: AdmissionRequest) -> WebhookRequest:
+        known: WebhookRequest | None = request.review
+        if known is not None:
+            known.obj = request.obj
+            return known
         ctx = request.ctx
-        return WebhookRequest(
+        known = request.review = WebhookRequest(
             request.operation,
             request.namespace,
             request.name,
@@ -43,6 +57,7 @@ class WebhookAdmission(Admission):
             request.subresource,
             request.warnings,
         )
+        return known
 
     def mutate(self, request: AdmissionRequest) -> Tree | None:
         """Call the mutating function."""

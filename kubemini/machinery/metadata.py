@@ -8,11 +8,13 @@ finalizers, and the warnings of the request handlers (1.36).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required, too_long
 from kubemini.machinery.labels import validate_labels
+from kubemini.machinery.memo import IdentityMemo
 from kubemini.machinery.names import NameRule, dns1123_label, errors, label_value, qualified_name
 
 IMMUTABLE = "field is immutable"
@@ -50,10 +52,7 @@ def validate_metadata_create(
     if generation < 0:
         found.append(invalid(f"{field}.generation", generation, NEGATIVE))
     found += _validate_maps(meta, field, _NOTHING)
-    found += validate_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
-    found += validate_managed_fields(_kept_entries(meta.get("managedFields")), f"{field}.managedFields")
-    if not custom:
-        found += _validate_standard_finalizers(meta.get("finalizers") or (), f"{field}.finalizers")
+    found += _validate_lists(meta, field, custom=custom)
     return found
 
 
@@ -71,14 +70,29 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, 
     if generation < (old.get("generation") or 0):
         found.append(invalid(f"{field}.generation", generation, "must not be decremented"))
     for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if new.get(name) != old.get(name) and (new.get(name) or old.get(name)):
-            found.append(invalid(f"{field}.{name}", _shown(name, new.get(name)), IMMUTABLE))
+        after, before = new.get(name), old.get(name)
+        if after is not before and after != before and (after or before):
+            found.append(invalid(f"{field}.{name}", _shown(name, after), IMMUTABLE))
     found += _validate_maps(new, field, old)
-    found += validate_finalizers(finalizers, f"{field}.finalizers")
-    found += validate_managed_fields(_kept_entries(new.get("managedFields")), f"{field}.managedFields")
-    if not custom:
-        found += _validate_standard_finalizers(finalizers, f"{field}.finalizers")
+    found += _validate_lists(new, field, custom=custom)
     return found
+
+
+_STANDARD: IdentityMemo[bool] = IdentityMemo(1024)
+"""Lists of finalizers that are good for any kind; the pods of one Job share theirs."""
+
+
+def _validate_lists(meta: Mapping[str, Any], field: str, *, custom: bool) -> list[FieldError]:
+    """Return the broken rules of finalizers and managedFields."""
+    finalizers, managed = meta.get("finalizers"), meta.get("managedFields")
+    if not managed and (not finalizers or _STANDARD.get(finalizers)):
+        return []
+    found = validate_finalizers(finalizers or (), f"{field}.finalizers")
+    problems = _validate_standard_finalizers(finalizers or (), f"{field}.finalizers")
+    if finalizers and not found and not problems:
+        _STANDARD.put(finalizers, True)
+    found += validate_managed_fields(_kept_entries(managed), f"{field}.managedFields")
+    return found if custom else found + problems
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -89,7 +103,10 @@ def _shown(name: str, value: Any) -> Any:
 def _validate_namespace(namespace: str, field: str, *, namespaced: bool) -> list[FieldError]:
     if not namespaced:
         return [forbidden(field, "not allowed on this type")] if namespace else []
-    return errors(field, namespace, dns1123_label(namespace)) if namespace else [required(field)]
+    return errors(field, namespace, _namespace_problem(namespace)) if namespace else [required(field)]
+
+
+_namespace_problem = lru_cache(maxsize=4096)(dns1123_label)
 
 
 def _validate_maps(meta: Mapping[str, Any], field: str, old: Mapping[str, Any]) -> list[FieldError]:
@@ -101,12 +118,27 @@ def _validate_maps(meta: Mapping[str, Any], field: str, old: Mapping[str, Any]) 
     if annotations and annotations is not old.get("annotations"):
         found += validate_annotations(annotations, f"{field}.annotations")
     if owners and owners is not old.get("ownerReferences"):
-        found += validate_owner_references(owners, f"{field}.ownerReferences")
+        kept = _OWNERS.get(owners)
+        found += _OWNERS.put(owners, validate_owner_references(owners, f"{field}.ownerReferences")) if kept is None or kept else kept
     return found
 
 
+_OWNERS: IdentityMemo[list[FieldError]] = IdentityMemo(1024)
+"""Lists of owners that were found good (the pods of one Job share theirs); those found bad are looked at again, for the path in the texts."""
+_SOUND: set[tuple[str, str]] = set()
+"""Label pairs that were found good: the labels of most objects are told to be good without looking at each by a function."""
+_SOUND_LIMIT = 32768
+
+
 def _sound(labels: Mapping[str, str]) -> bool:
-    return not any(qualified_name(key) or label_value(value) for key, value in labels.items())
+    if labels.items() <= _SOUND:
+        return True
+    if any(qualified_name(key) or label_value(value) for key, value in labels.items()):
+        return False
+    if len(_SOUND) >= _SOUND_LIMIT:
+        _SOUND.clear()
+    _SOUND.update(labels.items())
+    return True
 
 
 # ----------------------------------------------------------------------------------------------- the parts
@@ -117,12 +149,26 @@ def validate_annotations(annotations: Mapping[str, str] | None, field: str) -> l
     found: list[FieldError] = []
     total = 0
     for key, value in (annotations or {}).items():
-        if problem := qualified_name(key.lower()):
-            found += errors(field, key, problem)
-        total += _size(key) + _size(value)
-    if total > MAX_ANNOTATIONS:
+        if key not in _ANNOTATIONS:
+            problem = qualified_name(key.lower())
+            if problem:
+                found += errors(field, key, problem)
+            else:
+                _remember(key)
+        total += len(key) + len(value)
+    if total * 4 > MAX_ANNOTATIONS and sum(_size(key) + _size(value) for key, value in (annotations or {}).items()) > MAX_ANNOTATIONS:
         found.append(too_long(field, MAX_ANNOTATIONS))
     return found
+
+
+_ANNOTATIONS: set[str] = set()
+"""Keys of annotations that were found good."""
+
+
+def _remember(key: str) -> None:
+    if len(_ANNOTATIONS) >= _SOUND_LIMIT:
+        _ANNOTATIONS.clear()
+    _ANNOTATIONS.add(key)
 
 
 def _size(text: str) -> int:

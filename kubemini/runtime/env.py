@@ -13,11 +13,14 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from uuid import UUID
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 EPOCH = 1_767_225_600.0
 """Where virtual time starts: 2026-01-01T00:00:00Z, in Unix seconds."""
+_LETTERS = float(len(SUFFIX_ALPHABET))
+_UUID_FREE = ~(0xF000 << 64 | 0xC000 << 48) & (1 << 128) - 1
+_UUID_FIXED = 4 << 76 | 0x8000 << 48
+"""The bits of a UUID that are not random: version 4, variant of RFC 4122."""
 
 
 class Env:
@@ -52,15 +55,24 @@ class Env:
 
     def stamp_micro(self) -> str:
         """Return the time as metav1.MicroTime prints it: always six decimals."""
-        return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = self._clock()
+        second = int(now)
+        micros = round((now - second) * 1e6)
+        if micros == 1_000_000:
+            second, micros = second + 1, 0
+        if self._stamped[0] != second:
+            self._stamped = (second, to_stamp(second))
+        return f"{self._stamped[1][:-1]}.{micros:06d}Z"
 
     def uid(self) -> str:
         """Return a random UUIDv4."""
-        return str(UUID(int=self.random.getrandbits(128), version=4))
+        text = f"{self.random.getrandbits(128) & _UUID_FREE | _UUID_FIXED:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def suffix(self, length: int = 5) -> str:
         """Return a random suffix of the alphabet that the API server uses for generateName."""
-        return "".join(self.random.choices(SUFFIX_ALPHABET, k=length))
+        draw = self.random.random
+        return "".join([SUFFIX_ALPHABET[int(draw() * _LETTERS)] for _ in range(length)])
 
     async def sleep(self, seconds: float) -> None:
         """Wait on the event loop, in virtual time where the loop is virtual."""

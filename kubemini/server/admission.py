@@ -7,8 +7,9 @@ every `validate`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.server.registry import Kind
@@ -30,6 +31,8 @@ class AdmissionRequest:
     options: Tree = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     """Texts for ``Warning`` headers; a plugin appends to it."""
+    review: Any = None
+    """The request as webhooks of our own controllers see it, made once for all of them."""
 
 
 class Admission:
@@ -41,6 +44,16 @@ class Admission:
     """Storage names (``pods``, ``jobs.batch``) this one is for; () = all."""
     subresources: tuple[str, ...] = ("",)
     """Subresources this one is for; "" is the object itself, ``*`` any."""
+
+    @property
+    def mutates(self) -> bool:
+        """Whether `mutate` does anything; asked once for each kind of write."""
+        return type(self).mutate is not Admission.mutate
+
+    @property
+    def validates(self) -> bool:
+        """Whether `validate` does anything."""
+        return type(self).validate is not Admission.validate
 
     def mutate(self, request: AdmissionRequest) -> Tree | None:
         """Return a changed object, or None to leave it."""
@@ -65,12 +78,16 @@ class AsyncAdmission:
         """Raise an `ApiStatus` where the write must not happen."""
 
 
+_Steps = tuple[list[Callable[[AdmissionRequest], Tree | None]], list[Callable[[AdmissionRequest], None]]]
+"""What a kind of write goes through: those who may change it, those who may refuse it."""
+
+
 class Chain:
     """The ordered plugins of a server, grouped by what they are for so that a write asks only those concerned."""
 
     def __init__(self, plugins: Sequence[Admission] = ()) -> None:
         self._plugins: list[Admission] = []
-        self._cache: dict[tuple[str, str, str], tuple[list[Admission], list[Admission]]] = {}
+        self._cache: dict[tuple[str, str, str], _Steps] = {}
         self.remote: list[AsyncAdmission] = []
         for plugin in plugins:
             self.add(plugin)
@@ -85,7 +102,7 @@ class Chain:
         self._plugins.remove(plugin)
         self._cache.clear()
 
-    def _for(self, request: AdmissionRequest) -> tuple[list[Admission], list[Admission]]:
+    def _for(self, request: AdmissionRequest) -> _Steps:
         key = (request.kind.storage, request.operation, request.subresource)
         found = self._cache.get(key)
         if found is None:
@@ -97,16 +114,16 @@ class Chain:
                 and (request.subresource in plugin.subresources or "*" in plugin.subresources)
             ]
             found = self._cache[key] = (
-                [plugin for plugin in concerned if type(plugin).mutate is not Admission.mutate],
-                [plugin for plugin in concerned if type(plugin).validate is not Admission.validate],
+                [plugin.mutate for plugin in concerned if plugin.mutates],
+                [plugin.validate for plugin in concerned if plugin.validates],
             )
         return found
 
     def mutate(self, request: AdmissionRequest) -> bool:
         """Run the mutating plugins in order; tell whether the object changed."""
         changed = False
-        for plugin in self._for(request)[0]:
-            new = plugin.mutate(request)
+        for mutate in self._for(request)[0]:
+            new = mutate(request)
             if new is not None and new is not request.obj:
                 request.obj = new
                 changed = True
@@ -114,5 +131,5 @@ class Chain:
 
     def validate(self, request: AdmissionRequest) -> None:
         """Run the validating plugins in order."""
-        for plugin in self._for(request)[1]:
-            plugin.validate(request)
+        for validate in self._for(request)[1]:
+            validate(request)

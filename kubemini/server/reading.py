@@ -20,6 +20,8 @@ from kubemini.server.registry import Kind, Registry, Served
 from kubemini.store import Compacted, FutureRevision, Record, Store, Watch
 
 Predicate = Callable[[Tree], bool]
+SHORT = 64
+"""A list of at most so many objects is kept until its table changes, and so many lists."""
 
 _LABEL_INDEX = "label:"
 _FIELD_INDEX = "field:"
@@ -30,10 +32,12 @@ INDEXED_FIELDS = {"spec.nodeName"}
 class StoreReader:
     """Synchronous reads for strategies and admission."""
 
-    __slots__ = ("_store",)
+    __slots__ = ("_lists", "_store")
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._lists: dict[tuple[str, str], tuple[int, Sequence[Tree]]] = {}
+        """Short lists and the state of the table (its log's end) that they show."""
 
     def get(self, resource: str, namespace: str, name: str) -> Tree | None:
         """Return an object in its storage version, or None."""
@@ -43,8 +47,19 @@ class StoreReader:
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""
         table = self._store.table(resource)
-        # Admission asks for limits, quotas and default classes with every pod; most clusters have none.
-        return [record.obj for record in table.values(f"{namespace}/" if namespace else "")] if len(table) else ()
+        # Admission asks for limits, quotas and default classes with every pod; most clusters have none or few, which seldom change.
+        if not len(table):
+            return ()
+        known = self._lists.get((resource, namespace))
+        state = table.log.end
+        if known is not None and known[0] == state:
+            return known[1]
+        found = [record.obj for record in table.values(f"{namespace}/" if namespace else "")]
+        if len(found) <= SHORT:
+            if len(self._lists) >= SHORT:
+                self._lists.clear()
+            self._lists[resource, namespace] = (state, found)
+        return found
 
     def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
         """Return the objects of a namespace whose names start with `prefix`, in key order."""

@@ -36,12 +36,17 @@ class Writing(Reading):
         super().__init__(**state)
         self.subresources = subresources
         self.managing = managing
+        self._last: tuple[WriteOptions, WriteContext] | None = None
 
     def context(self, options: WriteOptions) -> WriteContext:
-        """Return what strategies and admission may know of a request."""
-        return WriteContext(
-            self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
-        )
+        """Return what strategies and admission may know of a request; a client in process writes with the very same options again and again."""
+        last = self._last
+        if last is not None and last[0] is options:
+            return last[1]
+        caller = options.caller
+        ctx = WriteContext(self.env, self.reader, caller.user, caller.groups, options.dry_run, caller.uid, caller.extra)
+        self._last = (options, ctx)
+        return ctx
 
     # ------------------------------------------------------------------ create
 

@@ -138,7 +138,11 @@ class Table:
         record = Record(key, stamped, revision, revision if old is None else old.create_revision)
         if store.debug:
             record.fingerprint = _fingerprint(stamped)
-        self.records[key] = record
+        if old is None:
+            self.records[key] = record
+        else:
+            # The order does not change: straight into the dict beneath
+            dict.__setitem__(self.records, key, record)
         self._follow(Change(revision, key, old, record))
         return record
 

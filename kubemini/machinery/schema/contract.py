@@ -10,7 +10,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, FieldError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decoded:
     """What a codec made of a body: the clean tree, and texts for ``Warning`` headers."""
 

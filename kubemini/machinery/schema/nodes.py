@@ -25,6 +25,8 @@ _NOTHING: Final[dict[int, Any]] = {}
 _SHARED: Final = ("spec", "template")
 _SHARING: Final = ("Spec", "ObjectMeta")
 """What is remembered: fields of these names, and the fields of types whose name ends so. The rest changes with every write, or lies within."""
+_TEXTS: Final = frozenset({str})
+"""The types in a list or map of strings that is canonical."""
 _OMIT: Final = object()
 """The answer of a field that is to be left out."""
 
@@ -342,6 +344,8 @@ def _zero(field: FieldInfo, read: Reader) -> Any:
 def _listing(read: Reader, go_type: str) -> Reader:
     if read is anything:
         return lambda value: _listed(value, read, go_type) if not isinstance(value, list) else value
+    if read is string:
+        return lambda value: value if type(value) is list and _TEXTS.issuperset(map(type, value)) else _listed(value, read, go_type)
     return lambda value: _listed(value, read, go_type)
 
 
@@ -363,6 +367,8 @@ def _listed(value: Any, read: Callable[[Any], Any], go_type: str) -> Any:
 
 
 def _mapping(read: Reader, go_type: str) -> Reader:
+    if read is string:
+        return lambda value: value if type(value) is dict and _TEXTS.issuperset(map(type, value.values())) else _mapped(value, read, go_type)
     return lambda value: _mapped(value, read, go_type)
 
 

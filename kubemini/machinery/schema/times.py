@@ -16,6 +16,7 @@ _LAYOUTS = {False: "2006-01-02T15:04:05Z07:00", True: "2006-01-02T15:04:05.00000
 _LIMIT = 4096
 _KNOWN: dict[bool, dict[str, str]] = {False: {}, True: {}}
 
+_fast_micro = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII).fullmatch
 _fast = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?Z", re.ASCII).fullmatch
 
 
@@ -27,6 +28,8 @@ def canonical_time(text: str, *, micro: bool = False) -> str:
     >>> canonical_time("2026-01-02T05:04:05.500000Z", micro=True)
     '2026-01-02T05:04:05.500000Z'
     """
+    if micro and _fast_micro(text):
+        return text
     known = _KNOWN[micro]
     found = known.get(text)
     if found is None:

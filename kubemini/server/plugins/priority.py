@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import Forbidden
+from kubemini.machinery.memo import by_identity
 from kubemini.server.admission import Admission, AdmissionRequest
 from kubemini.server.strategy import Reader
 
@@ -63,5 +66,10 @@ class Priority(Admission):
 
 def default_class(reader: Reader) -> Tree | None:
     """Return the default class; of several (made before they were checked) the one with the lowest value."""
-    found = [each for each in reader.list(CLASSES) if each.get("globalDefault")]
-    return min(found, key=lambda each: int(each.get("value", 0))) if found else None
+    return _default_of(reader.list(CLASSES))[0]
+
+
+@by_identity(64)
+def _default_of(classes: Sequence[Tree]) -> tuple[Tree | None]:
+    found = [each for each in classes if each.get("globalDefault")]
+    return (min(found, key=lambda each: int(each.get("value", 0))) if found else None,)
