@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubemini.api.resources import NAMESPACES, PRIORITY_CLASSES, SERVICES, STORAGE_CLASSES, Resource
 from kubemini.api.trees import Tree
 
@@ -9,10 +11,10 @@ SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 DEFAULT_CLASS = "standard"
 
 
-def objects() -> list[tuple[Resource, Tree]]:
-    """Return the bootstrap objects in the order in which they are created."""
+def objects(operators: Sequence[str] = ()) -> list[tuple[Resource, Tree]]:
+    """Return the bootstrap objects in the order in which they are created; `operators` are the namespaces of installed operators."""
     made: list[tuple[Resource, Tree]] = [
-        (NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}) for name in SYSTEM_NAMESPACES
+        (NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}) for name in (*SYSTEM_NAMESPACES, *operators)
     ]
     made += [
         (

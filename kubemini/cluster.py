@@ -111,7 +111,7 @@ class Cluster:
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start, in the order in which it is created."""
-        return bootstrap.objects()
+        return bootstrap.objects([component.namespace for component in self.components if component.namespace])
 
     def _processes(self) -> dict[str, list[Component]]:
         groups: dict[str, list[Component]] = {}

@@ -17,6 +17,8 @@ from kubemini.runtime.settings import Settings
 from kubemini.runtime.webhooks import Webhook
 
 CONTROLLER_MANAGER = "kube-controller-manager"
+OPERATORS = {"jobset": "jobset-system", "lws": "lws-system", "kueue": "kueue-system"}
+"""Components that are installed into a cluster, with their namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Component:
     name: str
     process: str
     module: str
+    namespace: str = ""
+    """The namespace that its operator is installed into; "" for parts of Kubernetes itself."""
 
     def _module(self) -> Any:  # TEMPORARY: while packages are being written
         try:
@@ -48,7 +52,7 @@ class Component:
 
 
 COMPONENTS: tuple[Component, ...] = tuple(
-    Component(name, process, f"kubemini.controllers.{name.replace('-', '_')}")
+    Component(name, process, f"kubemini.controllers.{name.replace('-', '_')}", OPERATORS.get(name, ""))
     for name, process in (
         ("namespaces", CONTROLLER_MANAGER),
         ("service-accounts", CONTROLLER_MANAGER),

@@ -1,12 +1,11 @@
-"""Endpoints of Services: EndpointSlices, legacy Endpoints, slices that mirror hand-made Endpoints, and those of the API server itself.
+"""Endpoints of Services: EndpointSlices, legacy Endpoints, and slices that mirror hand-made Endpoints.
 
-Mirrors kube-controller-manager's endpoint-slice, endpoint and endpoint-slice-mirroring controllers, and the API server's own
-reconciler of ``default/kubernetes`` (Kubernetes 1.36).
+Mirrors kube-controller-manager's endpoint-slice, endpoint and endpoint-slice-mirroring controllers (Kubernetes 1.36). ``default/kubernetes`` has
+none, as on a control plane whose API server runs with ``--endpoint-reconciler-type=none``.
 """
 
 from __future__ import annotations
 
-from kubemini.controllers.endpoints.apiserver import ApiServerEndpoints
 from kubemini.controllers.endpoints.legacy import EndpointsController
 from kubemini.controllers.endpoints.mirroring import MirroringController
 from kubemini.controllers.endpoints.services import Services
@@ -16,6 +15,6 @@ from kubemini.runtime.settings import Settings
 
 
 def create(settings: Settings) -> list[Controller]:
-    """Build the four loops."""
+    """Build the three loops."""
     services = Services()
-    return [ApiServerEndpoints(), EndpointSliceController(services), EndpointsController(services), MirroringController()]
+    return [EndpointSliceController(services), EndpointsController(services), MirroringController()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.memo import by_identity
@@ -14,19 +13,12 @@ KILLED = 137
 
 @by_identity()
 def _images(containers: list[Tree]) -> list[tuple[str, str, str]]:
-    """Return (name, image, imageID) of each container."""
+    """Return (name, image, imageID) of each container. Nothing is pulled or started, so images and containers have no ids, as with other simulated kubelets."""
     return [_image(container) for container in containers]
 
 
 def _image(container: Tree) -> tuple[str, str, str]:
-    image = container.get("image", "")
-    name, _, _ = image.partition("@")
-    return container["name"], image, f"{name.rsplit(':', 1)[0]}@sha256:{sha256(image.encode()).hexdigest()}"
-
-
-def _container_id(pod: Tree, name: str, restarts: int) -> str:
-    uid = pod["metadata"]["uid"]
-    return f"kubemini://{sha256(f'{uid}/{name}/{restarts}'.encode()).hexdigest()}"
+    return container["name"], container.get("image", ""), ""
 
 
 def conditions(old: list[Tree] | None, now: str, generation: int | None, **wanted: tuple[str, str, str]) -> list[Tree]:
@@ -41,7 +33,12 @@ def conditions(old: list[Tree] | None, now: str, generation: int | None, **wante
             continue
         status, reason, message = wanted[type_]
         moved = current is None or current.get("status") != status
-        condition: Tree = {"type": type_, "status": status, "lastProbeTime": None, "lastTransitionTime": now if moved or current is None else current["lastTransitionTime"]}
+        condition: Tree = {
+            "type": type_,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": now if moved or current is None else current["lastTransitionTime"],
+        }
         if reason:
             condition["reason"] = reason
         if message:
@@ -85,7 +82,9 @@ def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, agai
     ]
     if spec.get("initContainers"):
         before = {each["name"]: each for each in old.get("initContainerStatuses") or ()}
-        status["initContainerStatuses"] = [_init_status(pod, container, now, ready=ready, before=before.get(container["name"])) for container in spec["initContainers"]]
+        status["initContainerStatuses"] = [
+            _init_status(pod, container, now, ready=ready, before=before.get(container["name"])) for container in spec["initContainers"]
+        ]
     return status
 
 
@@ -102,7 +101,7 @@ def _started(pod: Tree, container: Tree, name: str, image: str, digest: str, now
         "name": name,
         "image": image,
         "imageID": digest,
-        "containerID": _container_id(pod, name, restarts),
+        "containerID": "",
         "ready": ready,
         "started": True,
         "restartCount": restarts,
@@ -135,14 +134,13 @@ def _init_status(pod: Tree, container: Tree, now: str, *, ready: bool, before: T
     if before is not None and ("terminated" in (before.get("state") or {}) or "running" in (before.get("state") or {})):
         return {**before, "ready": ready if container.get("restartPolicy") == "Always" else before["ready"]}
     name, image, digest = _image(container)
-    identity = _container_id(pod, name, 0)
     sidecar = container.get("restartPolicy") == "Always"
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": identity}}
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": ""}}
     return {
         "name": name,
         "image": image,
         "imageID": digest,
-        "containerID": identity,
+        "containerID": "",
         "ready": ready if sidecar else True,
         "started": sidecar,
         "restartCount": 0,
@@ -173,7 +171,9 @@ def terminated(pod: Tree, *, now: str, exit_code: int, reason: str = "", message
         status["containerStatuses"] = [ended(container, now, exit_code) for container in old["containerStatuses"]]
     if old.get("initContainerStatuses"):
         # Sidecars are stopped after the others, and do not count
-        status["initContainerStatuses"] = [ended(each, now, 0) if "running" in (each.get("state") or {}) else each for each in old["initContainerStatuses"]]
+        status["initContainerStatuses"] = [
+            ended(each, now, 0) if "running" in (each.get("state") or {}) else each for each in old["initContainerStatuses"]
+        ]
     return status
 
 
@@ -252,7 +252,7 @@ def initializing(pod: Tree, *, now: str, pod_ip: str, host_ip: str, index: int) 
                     "name": name,
                     "image": image,
                     "imageID": digest,
-                    "containerID": _container_id(pod, name, restarts),
+                    "containerID": "",
                     "ready": False,
                     "started": False,
                     "restartCount": restarts,
