@@ -17,6 +17,7 @@ from kubemini.runtime.client import Sink
 from kubemini.server.options import ADMIN, Caller, DeleteOptions, ListOptions, Patch, WriteOptions
 from kubemini.server.registry import Served, version_priority
 from kubemini.server.requests import ApiServer
+from kubemini.server.subresources.scale import ScaleSubresource
 from kubemini.store import Compacted, Record
 
 BATCH = 512
@@ -119,6 +120,14 @@ class InProcessClient:
     async def act(self, resource: Resource, name: str, subresource: str, body: Tree, *, namespace: str = "") -> Tree:
         """POST to a subresource."""
         return (await self.server.act(self._resolve(resource), namespace, name, subresource, body, self._write)).obj
+
+    async def scale(self, resource: Resource, name: str, namespace: str = "") -> Tree:
+        """Return an object's Scale."""
+        served = self._resolve(resource)
+        handler = self.server.subresource(served, "scale")
+        if not isinstance(handler, ScaleSubresource):
+            raise NotFound.path()
+        return handler.shown(served.kind, served.from_storage(self.server.get(served, namespace, name).obj))
 
     def resources(self) -> Sequence[Resource]:
         """Return what is served and stored."""

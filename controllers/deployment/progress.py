@@ -93,7 +93,7 @@ def has_progressed(before: Tree, after: Tree) -> bool:
         return left
 
     more = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    return old(after) < old(before) or any(after.get(name, 0) > before.get(name, 0) for name in more)
+    return bool(old(after) < old(before) or any(after.get(name, 0) > before.get(name, 0) for name in more))
 
 
 def has_timed_out(deployment: Tree, conditions: Sequence[Tree], now: float) -> bool:
@@ -103,7 +103,7 @@ def has_timed_out(deployment: Tree, conditions: Sequence[Tree], now: float) -> b
         return False
     if current.get("reason") == TIMED_OUT:
         return True
-    return from_stamp(current["lastUpdateTime"]) + deployment["spec"]["progressDeadlineSeconds"] < now
+    return bool(from_stamp(current["lastUpdateTime"]) + deployment["spec"]["progressDeadlineSeconds"] < now)
 
 
 def judged(deployment: Tree, status: Tree, before: Tree, new_set: Tree | None, clock: Clock) -> list[Tree]:

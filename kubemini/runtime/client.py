@@ -67,6 +67,10 @@ class Client(Protocol):
         """POST to a subresource (``eviction``, ``binding``, …)."""
         ...
 
+    async def scale(self, resource: Resource, name: str, namespace: str = "") -> Tree:
+        """Return an object's Scale (autoscaling/v1), to be written by ``update(…, subresource="scale")``. Raise `NotFound`, without details where the kind has none."""
+        ...
+
     def resources(self) -> Sequence[Resource]:
         """Return what the server serves and stores, every version of it, preferred versions first; reviews and other virtual kinds are left out."""
         ...

@@ -127,6 +127,11 @@ class FaultyClient:
         made: Tree = await self._write("act", resource, name, subresource, body, namespace=namespace)
         return made
 
+    async def scale(self, resource: Resource, name: str, namespace: str = "") -> Tree:
+        """See `Client.scale`."""
+        found: Tree = await self._read("scale", resource, name, namespace)
+        return found
+
     def resources(self) -> Sequence[Resource]:
         """See `Client.resources`."""
         return self._inner.resources()
