@@ -76,12 +76,12 @@ class Resources:
         self.server = server
         self.schemas = schemas
         self.metrics = metrics
-        self._streams: set[watching.Stream] = set()
+        self._pushes: dict[int, watching.Push] = {}
 
     def close(self) -> None:
         """End every open watch."""
-        for stream in tuple(self._streams):  # order-free: each ends on its own
-            stream.stop()
+        for push in tuple(self._pushes.values()):
+            push.stop()
 
     async def answer(self, asked: Asked) -> web.StreamResponse:
         """Do what the method says. Raise any `ApiStatus`."""
@@ -195,14 +195,21 @@ class Resources:
         if options.resource_version.isdigit() and options.send_initial_events:
             await self._reached(int(options.resource_version))
         start = watching.opened(self.server, asked.served, asked.namespace, options)
-        stream = watching.Stream(self.server, asked.served, start, options, accept, asked.query.get("includeObject", ""), timeout, self.metrics)
-        self._streams.add(stream)
+        feed = watching.Feed(self.server, asked.served, start, options, accept, asked.query.get("includeObject", ""), self.metrics)
+        opened: list[watching.Push] = []
+
+        def register(push: watching.Push) -> None:
+            opened.append(push)
+            self._pushes[id(push)] = push
+
         try:
             if asked.headers.get("Upgrade", "").lower() == "websocket":
-                return await watching.respond_websocket(asked.request, stream)
-            return await watching.respond_http(asked.request, stream, asked.deprecation)
+                return await watching.respond_websocket(asked.request, feed, timeout, register)
+            return await watching.respond_http(asked.request, feed, timeout, register, asked.deprecation)
         finally:
-            self._streams.discard(stream)
+            feed.close()
+            for push in opened:
+                del self._pushes[id(push)]
 
     # ------------------------------------------------------------------ writes
 

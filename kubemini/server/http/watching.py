@@ -1,9 +1,15 @@
-"""Watch streams: newline-delimited events over a chunked response, or one event per WebSocket message."""
+"""Watch streams: newline-delimited events over a chunked response, or one event per WebSocket message.
+
+A `Feed` says what comes next. Over HTTP it is pushed by callbacks straight onto the transport: a commit that a thousand clients watch is encoded and framed
+once, and costs each of them one write. A slow client is never waited for: what it has not taken stays in the log, and when the log forgets it, the client is
+told 410.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import orjson
@@ -23,6 +29,10 @@ from kubemini.store import Compacted, Record, WatchEvent
 BOOKMARK_SECONDS = 60.0
 BATCH = 500
 """Commits that one write to a client carries at most."""
+BACKLOG = 1 << 20
+"""Bytes on their way to one client beyond which it gets no more until it has taken some."""
+PAUSE = 0.02
+"""Seconds after which a slow client is looked at again."""
 
 _OPEN = {
     "ADDED": b'{"type":"ADDED","object":',
@@ -84,11 +94,8 @@ def opened(server: ApiServer, served: Served, namespace: str, options: ListOptio
         return gone
 
 
-Send = Callable[[list[bytes]], Awaitable[None]]
-
-
-class Stream:
-    """The events of one watch, until it times out."""
+class Feed:
+    """What one watch has to send. Call `take` until `ready` is false, then wait for `on_ready`; once `over` nothing follows."""
 
     def __init__(
         self,
@@ -98,94 +105,159 @@ class Stream:
         options: ListOptions,
         accept: Accepted,
         include: str,
-        timeout: float,
         metrics: RequestMetrics,
     ) -> None:
         self._server = server
         self._served = served
         self._start = start
-        self._options = options
         self._encoder = _Encoder(served, accept, include, server.env.now)
-        self._timeout = timeout
+        self._shared = not accept.as_ and served.stored_as_is
         self._metrics = metrics
-        self._stopped = False
+        self._sent = 0
+        self._unmarked = not isinstance(start, Expired) and start.mark_initial
+        self.bookmarks = options.bookmarks
+        self.over = False
 
-    def stop(self) -> None:
-        """End the stream: the client sees its regular end."""
-        self._stopped = True
-        if not isinstance(self._start, Expired):
-            self._start.cursor.close()
-
-    async def run(self, send: Send) -> None:
-        """Send the events; `send` takes the lines of one flush."""
+    def take(self) -> list[bytes]:
+        """Return the next events, each as one chunk of a chunked response; at most about `BATCH`."""
         start = self._start
         if isinstance(start, Expired):
-            await send([error_line(start)])
-            return
+            return self._end(start)
+        if self._sent < len(start.initial):
+            records = start.initial[self._sent : self._sent + BATCH]
+            self._sent += len(records)
+            self._count(len(records))
+            return [_chunk(self._encoder.event("ADDED", record)) for record in records]
+        if self._unmarked:
+            self._unmarked = False
+            return [_chunk(self._encoder.bookmark(start.revision, initial_end=True))]
+        cursor = start.cursor
         try:
-            await self._initial(start, send)
-            await self._follow(start, send)
+            events = cursor.poll(BATCH)
         except Compacted:
             oldest = self._server.store.table(self._served.kind.storage).log.compacted + 1
-            await send([error_line(Expired(f"too old resource version: {start.cursor.revision} ({oldest})"))])
-        finally:
-            start.cursor.close()
+            return self._end(Expired(f"too old resource version: {cursor.revision} ({oldest})"))
+        if not events:
+            return []
+        self._count(len(events))
+        return [self._frame(event) for event in events]
 
-    async def _initial(self, start: WatchStart, send: Send) -> None:
-        records, encoder = start.initial, self._encoder
-        for position in range(0, len(records), BATCH):
-            batch = records[position : position + BATCH]
-            self._count(len(batch))
-            await send([encoder.event("ADDED", record) for record in batch])
-        if start.mark_initial:
-            await send([encoder.bookmark(start.revision, initial_end=True)])
+    def _end(self, gone: Expired) -> list[bytes]:
+        self.over = True
+        return [_chunk(error_line(gone))]
 
-    async def _follow(self, start: WatchStart, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        cursor, encoder, bookmarks = start.cursor, self._encoder, self._options.bookmarks
-        end = loop.time() + self._timeout
-        bookmark_at = loop.time() + BOOKMARK_SECONDS if self._timeout > BOOKMARK_SECONDS else end
-        while not self._stopped:
-            events = cursor.poll(BATCH)
-            if events:
-                self._count(len(events))
-                await send([_line(encoder, event) for event in events])
-                continue
-            if cursor.ready:
-                await asyncio.sleep(0)
-                continue
-            now = loop.time()
-            if now >= end:
-                return
-            if bookmarks and now >= bookmark_at:
-                await send([encoder.bookmark(cursor.revision)])
-                bookmark_at = now + BOOKMARK_SECONDS
-            pause = min(end, bookmark_at if bookmarks and bookmark_at > now else end) - now
-            try:
-                async with asyncio.timeout(pause):
-                    await cursor.wait()
-            except TimeoutError:
-                pass
+    def _frame(self, event: WatchEvent) -> bytes:
+        change = event.change
+        if not self._shared or change is None:
+            return _chunk(self._encoder.event(event.type, event.record))
+        frames = change.frames
+        if frames is None:
+            frames = change.frames = {}
+        frame = frames.get(event.type)
+        if frame is None:
+            frame = frames[event.type] = _chunk(self._encoder.event(event.type, event.record))
+        return frame
+
+    def bookmark(self) -> bytes:
+        """Return a BOOKMARK at the revision up to which everything was taken, as one chunk."""
+        start = self._start
+        return b"" if isinstance(start, Expired) else _chunk(self._encoder.bookmark(start.cursor.revision))
+
+    @property
+    def ready(self) -> bool:
+        """Whether `take` has something to look at."""
+        start = self._start
+        return isinstance(start, Expired) or self._sent < len(start.initial) or self._unmarked or start.cursor.ready
+
+    def on_ready(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called once at the next commit."""
+        if not isinstance(self._start, Expired):
+            self._start.cursor.on_ready(callback)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if not isinstance(self._start, Expired):
+            self._start.cursor.close()
 
     def _count(self, events: int) -> None:
         kind = self._served.kind
         self._metrics.delivered(kind.group, self._served.version.name, kind.kind, events)
 
 
-def _line(encoder: _Encoder, event: WatchEvent) -> bytes:
-    change = event.change
-    if encoder.accept.as_ or change is None or not encoder.served.stored_as_is:
-        return encoder.event(event.type, event.record)
-    frames = change.frames
-    if frames is None:
-        frames = change.frames = {}
-    line = frames.get(event.type)
-    if line is None:
-        line = frames[event.type] = encoder.event(event.type, event.record)
-    return line
+def _chunk(line: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(line), line)
 
 
-async def respond_http(request: web.BaseRequest, stream: Stream, warnings: Sequence[str] = ()) -> web.StreamResponse:
+def _lines(chunks: Sequence[bytes]) -> list[str]:
+    """Return the events of chunks without framing."""
+    return [chunk[chunk.index(b"\r\n") + 2 : -3].decode() for chunk in chunks]
+
+
+class Push:
+    """Sends a feed as it comes until it is over, `stop` is called, or `timeout` seconds have passed."""
+
+    def __init__(self, feed: Feed, timeout: float, write: Callable[[list[bytes]], None], backlog: Callable[[], int]) -> None:
+        self._feed = feed
+        self._timeout = timeout
+        self._write = write
+        self._backlog = backlog
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[None] = self._loop.create_future()
+        self._scheduled = False
+
+    async def run(self) -> None:
+        """Send until the end."""
+        timers = [self._loop.call_later(self._timeout, self.stop)]
+        if self._feed.bookmarks and self._timeout > BOOKMARK_SECONDS:
+            timers.append(self._loop.call_later(BOOKMARK_SECONDS, self._bookmark, timers))
+        try:
+            self._flush()
+            await self._done
+        finally:
+            for timer in timers:
+                timer.cancel()
+            self._feed.close()
+
+    def stop(self) -> None:
+        """End the stream: the client sees its regular end."""
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def _wake(self) -> None:
+        """Called at a commit: what is committed in one go is sent in one go."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self._done.done():
+            return
+        feed = self._feed
+        if self._backlog() > BACKLOG:
+            self._scheduled = True
+            self._loop.call_later(PAUSE, self._flush)
+            return
+        chunks = feed.take()
+        if chunks:
+            self._write(chunks)
+        if feed.over:
+            self.stop()
+        elif feed.ready:
+            self._wake()
+        else:
+            feed.on_ready(self._wake)
+
+    def _bookmark(self, timers: list[asyncio.TimerHandle]) -> None:
+        if not self._feed.ready:
+            self._write([self._feed.bookmark()])
+        timers[1] = self._loop.call_later(BOOKMARK_SECONDS, self._bookmark, timers)
+
+
+Register = Callable[[Push], None]
+
+
+async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, register: Register, warnings: Sequence[str] = ()) -> web.StreamResponse:
     """Answer a watch over a chunked response."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     answers.warn(response, warnings)
@@ -193,37 +265,50 @@ async def respond_http(request: web.BaseRequest, stream: Stream, warnings: Seque
     await response.prepare(request)
     # The headers must be on the wire before the first event: clients wait for them
     await response.write(b"")
+    transport = request.transport
+    if transport is None:
+        return response
+    write = transport.write
 
-    async def send(lines: list[bytes]) -> None:
-        await response.write(b"".join(lines))
+    def send(chunks: list[bytes]) -> None:
+        write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
-    try:
-        await stream.run(send)
+    push = Push(feed, timeout, send, transport.get_write_buffer_size)
+    register(push)
+    await push.run()
+    with suppress(ConnectionError):
         await response.write_eof()
-    except (ConnectionError, asyncio.CancelledError):
-        pass
     return response
 
 
-async def respond_websocket(request: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+async def respond_websocket(request: web.BaseRequest, feed: Feed, timeout: float, register: Register) -> web.StreamResponse:
     """Answer a watch over a WebSocket: one event per text message."""
     socket = web.WebSocketResponse(autoping=True)
     await socket.prepare(request)
+    waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
+    push = Push(feed, timeout, waiting.put_nowait, lambda: waiting.qsize() * BACKLOG)
+    register(push)
 
-    async def send(lines: list[bytes]) -> None:
-        for line in lines:
-            await socket.send_str(line.rstrip(b"\n").decode())
+    async def send() -> None:
+        while True:
+            for line in _lines(await waiting.get()):
+                await socket.send_str(line)
+            waiting.task_done()
 
     async def listen() -> None:
         async for message in socket:
-            if message.type in (WSMsgType.CLOSE, WSMsgType.ERROR):
+            if message.type is WSMsgType.ERROR:
                 break
 
-    tasks = {asyncio.ensure_future(stream.run(send)), asyncio.ensure_future(listen())}
+    async def follow() -> None:
+        await push.run()
+        await waiting.join()
+
+    tasks = [asyncio.ensure_future(each) for each in (send(), listen(), follow())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:  # order-free: each ends on its own
+        for task in tasks:
             task.cancel()
     await socket.close()
     return socket
