@@ -101,10 +101,28 @@ class OneRevision(_Quiet):
             leader = view.get(PODS, meta["namespace"], meta["name"])
             if leader is not None and leader["metadata"]["uid"] == owner["uid"] and key_of(leader) != key_of(obj):
                 yield f"StatefulSet {meta['name']} is of {key_of(obj)}, its leader of {key_of(leader)}"
+            yield from self._as_recorded(obj, view)
             return
         above = view.get(STATEFUL_SETS, meta["namespace"], owner["name"])
         if _labels(obj).get(names.WORKER_INDEX) != "0" and above is not None and above["metadata"]["uid"] == owner["uid"] and key_of(above) != key_of(obj):
             yield f"worker {meta['name']} is of {key_of(obj)}, its StatefulSet of {key_of(above)}"
+
+
+    @staticmethod
+    def _as_recorded(workers: Tree, view: View) -> Iterator[str]:
+        """Workers are as many as their revision records, and made from its template, whatever the live spec says."""
+        name, spec = workers["metadata"]["name"], workers["spec"]
+        for revision in view.list(CONTROLLER_REVISIONS, workers["metadata"]["namespace"]):
+            owner = controller_of(revision)
+            if owner is None or owner["kind"] != "LeaderWorkerSet" or owner["name"] != _labels(workers)[names.NAME] or key_of(revision) != key_of(workers):
+                continue
+            group = revision["data"]["spec"]["leaderWorkerTemplate"]
+            if spec["replicas"] != group["size"] - 1:
+                yield f"StatefulSet {name} has {spec['replicas']} workers, its revision {group['size'] - 1}"
+            given = spec["template"]["metadata"].get("annotations") or {}
+            recorded = (group["workerTemplate"].get("metadata") or {}).get("annotations") or {}
+            if any(given.get(key) != value for key, value in recorded.items()):
+                yield f"StatefulSet {name} is not what its revision records"
 
 
 class Window(_Quiet):

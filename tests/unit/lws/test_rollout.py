@@ -101,7 +101,7 @@ def test_down_groups_are_replaced_for_free() -> None:
     """Where all old groups are down an update without unavailability goes on all the same."""
     assert step(lws(2, 0, 1), "ooN", 2) == (1, 3)
     assert step(lws(2, 0, 1), "oNN", 1) == (0, 3)
-    assert step(lws(3), "ooo", 3)[0] == 0
+    assert step(lws(3), "ooo", 3)[0] == 2
 
 
 def test_a_down_group_below_the_window_costs_budget() -> None:
