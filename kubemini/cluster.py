@@ -32,6 +32,7 @@ from kubemini.runtime.manager import SLICE, Manager
 from kubemini.runtime.settings import Settings
 from kubemini.server.kinds import builtin_registry
 from kubemini.server.options import Caller
+from kubemini.server.plugins.disabled_fields import DropDisabledFields
 from kubemini.server.plugins.tolerations import ExtendedResourceToleration
 from kubemini.server.requests import ApiServer
 from kubemini.server.setup import api_server
@@ -82,6 +83,8 @@ class Cluster:
         for component in self.components:
             for webhook in component.webhooks(self.settings):
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))
+        if not self.gates.enabled("GenericWorkload"):
+            self.server.chain.add(DropDisabledFields("schedulingGroup"))
         self.client = InProcessClient(self.server, Caller(agent="kubemini"), track=True)
         self.managers: dict[str, Manager] = {}
         self.failures: list[tuple[str, str, Exception]] = []
