@@ -248,3 +248,53 @@ def test_recreated_under_the_same_name(seed: int, after: int) -> None:
         assert {job["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-uid"] for job in await cluster.client.list(JOBS)} == {js["metadata"]["uid"]}
 
     simulate(scenario, seed=seed, faults=ROUGH, controllers=CONTROLLERS)
+
+
+RACK = "example.com/rack"
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK}
+
+
+@given(
+    racks=st.integers(1, 3),
+    sizes=st.lists(st.tuples(st.integers(1, 2), st.integers(1, 3)), min_size=1, max_size=2),
+    steps=st.lists(
+        st.builds(Step, after=st.integers(0, 6), what=st.sampled_from(["kill pod", "delete pod", "delete job"]), which=st.integers(0, 9)), max_size=4
+    ),
+    retries=st.sampled_from([0, 2]),
+    seed=st.integers(0, 2**32),
+    faults=st.sampled_from([PERFECT, Faults(watch_delay=0.3, request_delay=0.02, conflict=0.05)]),
+)
+@settings(max_examples=25)
+def test_exclusive_placement_holds(racks: int, sizes: list[tuple[int, int]], steps: list[Step], retries: int, seed: int, faults: Faults) -> None:
+    """Whatever happens to pods, leaders included, no rack ends up with two Jobs and no Job in two racks; with racks enough everybody runs."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        checker = Checker(cluster.store, jobset_invariants())
+        room = {"cpu": "64", "memory": "64Gi", "pods": "100"}
+
+        async def rack(number: int) -> None:
+            for index in range(2):
+                meta = {"name": f"n-{number}-{index}", "labels": {RACK: f"r{number}"}}
+                status = {"capacity": room, "allocatable": room}
+                await cluster.client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status})
+
+        for number in range(racks):
+            await rack(number)
+        for number, (replicas, pods) in enumerate(sizes):
+            template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "pause"}]}}
+            job = {"parallelism": pods, "completions": pods, "backoffLimit": retries, "template": template}
+            body = {"replicatedJobs": [{"name": "w", "replicas": replicas, "template": {"spec": job}}], "failurePolicy": {"maxRestarts": 9}}
+            meta = {"name": f"js{number}", "namespace": "default", "annotations": EXCLUSIVE}
+            await cluster.client.create(JOB_SETS, {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": meta, "spec": body})
+        for step in steps:
+            with suppress(NotFound):
+                await take(cluster, step)
+        wanted = sum(replicas for replicas, _ in sizes)
+        for number in range(racks, wanted):
+            await rack(number)
+        assert await cluster.settle(HORIZON), "the cluster never comes to rest"
+        checker.at_rest()
+        running = [pod for pod in await cluster.client.list(PODS) if pod["status"]["phase"] == "Running"]
+        assert len(running) == sum(replicas * pods for replicas, pods in sizes)
+
+    simulate(scenario, seed=seed, faults=faults, controllers=(*CONTROLLERS, "scheduler"))

@@ -135,7 +135,11 @@ class AllOrNothing:
             if job is not None and job["spec"].get("suspend"):
                 yield f"pod {pod['metadata']['name']} was created for the suspended jobset {name}"
         uid = js["metadata"]["uid"]
-        owned = [workload for workload in view.list(WORKLOADS, pod["metadata"]["namespace"]) if any(each["uid"] == uid for each in workload["metadata"].get("ownerReferences") or ())]
+        owned = [
+            workload
+            for workload in view.list(WORKLOADS, pod["metadata"]["namespace"])
+            if any(each["uid"] == uid for each in workload["metadata"].get("ownerReferences") or ())
+        ]
         if not any(has(workload, "QuotaReserved") or has(workload, "Evicted") or has(workload, "Finished") for workload in owned):
             yield f"pod {pod['metadata']['name']} was created before jobset {name} was admitted"
 
@@ -170,7 +174,11 @@ class OneAttempt:
             return
         for other in view.list(PODS, pod["metadata"]["namespace"]):
             theirs = other["metadata"].get("labels") or {}
-            if theirs.get(SET) == labels[SET] and int(theirs.get(ATTEMPT, "0")) < int(labels[ATTEMPT]) and (other.get("status") or {}).get("phase") == "Running":
+            if (
+                theirs.get(SET) == labels[SET]
+                and int(theirs.get(ATTEMPT, "0")) < int(labels[ATTEMPT])
+                and (other.get("status") or {}).get("phase") == "Running"
+            ):
                 yield f"pod {pod['metadata']['name']} of attempt {labels[ATTEMPT]} while {other['metadata']['name']} of attempt {theirs[ATTEMPT]} runs"
 
     def at_rest(self, view: View) -> Iterable[str]:

@@ -8,6 +8,7 @@ from kubemini.api.resources import JOBS, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job import indexes
 from kubemini.controllers.job.pods import FINALIZER, INDEX
+from kubemini.runtime.env import from_stamp
 from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View
 
@@ -16,7 +17,7 @@ TERMINAL = ("Succeeded", "Failed")
 
 def job_invariants() -> list[Invariant]:
     """Return all invariants of Jobs, fresh: they keep state."""
-    return [Conditions(), Counters(), Indexes(), Creations(), Finality(), Settled()]
+    return [Conditions(), Verdicts(), Counters(), Indexes(), Creations(), Finality(), Settled()]
 
 
 def condition(job: Tree, type_: str) -> Tree | None:
@@ -84,6 +85,55 @@ class Conditions(_OfJobs):
                 yield f"{type_} was taken back"
 
 
+class Verdicts(_OfJobs):
+    """12, 21: the reason of an end is true when it is given."""
+
+    name = "job verdicts"
+
+    def check(self, new: Tree, old: Tree | None) -> Iterator[str]:
+        """Look at an interim condition that is new."""
+        target, criteria = condition(new, "FailureTarget"), condition(new, "SuccessCriteriaMet")
+        before = old or {}
+        if target is not None and condition(before, "FailureTarget") is None:
+            yield from self._failed(new, target)
+        if criteria is not None and condition(before, "SuccessCriteriaMet") is None:
+            yield from self._succeeded(new, criteria.get("reason", ""))
+
+    @staticmethod
+    def _failed(job: Tree, target: Tree) -> Iterator[str]:
+        spec, status, reason = job["spec"], job.get("status") or {}, target.get("reason")
+        failed, completed = indexes.parse(status.get("failedIndexes")), indexes.parse(status.get("completedIndexes"))
+        if reason == "DeadlineExceeded":
+            active = from_stamp(target["lastTransitionTime"]) - from_stamp(status["startTime"])
+            if active < spec.get("activeDeadlineSeconds", 0) or spec.get("suspend"):
+                yield f"DeadlineExceeded after {active:g} of {spec.get('activeDeadlineSeconds')} s"
+        if reason == "MaxFailedIndexesExceeded" and len(failed) <= spec.get("maxFailedIndexes", 0):
+            yield f"MaxFailedIndexesExceeded with {len(failed)} failed indexes of {spec.get('maxFailedIndexes')}"
+        if reason == "FailedIndexes" and len({*failed, *completed}) < spec.get("completions", 0):
+            yield f"FailedIndexes with {status.get('failedIndexes')!r} failed and {status.get('completedIndexes')!r} completed of {spec.get('completions')}"
+
+    @staticmethod
+    def _succeeded(job: Tree, reason: str) -> Iterator[str]:
+        spec, status = job["spec"], job.get("status") or {}
+        if reason == "SuccessPolicy" and not succeeds_by_policy(job):
+            yield f"SuccessPolicy with {status.get('completedIndexes')!r} completed"
+        if reason == "CompletionsReached":
+            counted = status.get("succeeded", 0) + len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
+            if counted < spec.get("completions", 1):
+                yield f"CompletionsReached with {counted} of {spec.get('completions', 1)}"
+
+
+def succeeds_by_policy(job: Tree) -> bool:
+    """Tell whether a rule of the success policy is satisfied by the completed indexes of the status."""
+    completed = set(indexes.parse((job.get("status") or {}).get("completedIndexes")))
+    for rule in (job["spec"].get("successPolicy") or {}).get("rules") or ():
+        wanted = set(indexes.parse(rule["succeededIndexes"])) if "succeededIndexes" in rule else None
+        done = len(completed if wanted is None else completed & wanted)
+        if done and done >= rule.get("succeededCount", len(wanted or ())):
+            return True
+    return False
+
+
 class Counters(_OfJobs):
     """1, 4, 5, 6: counters do not run backwards, no pod is in both uncounted lists, a finished Job counts nothing any more."""
 
@@ -137,7 +187,7 @@ class Indexes(_OfJobs):
 
 
 class Creations:
-    """10, 15, 20: no pod for a finished, suspended or deleting Job, or for an index that is done; identity of indexed pods."""
+    """10, 15, 20: no pod for a Job that ends, is over its back-off limit or somebody else's, or for an index that is done; identity of indexed pods."""
 
     name = "job creations"
 
@@ -147,10 +197,17 @@ class Creations:
             return
         pod = change.new.obj
         job = job_of(pod, view)
-        if job is None or job["spec"].get("managedBy") not in (None, "kubernetes.io/job-controller"):
+        if job is None:
             return
+        if job["spec"].get("managedBy") not in (None, "kubernetes.io/job-controller"):
+            yield f"pod {pod['metadata']['name']} was created for a Job that {job['spec']['managedBy']} manages"
         if finished(job):
             yield f"pod {pod['metadata']['name']} was created for a finished Job"
+        elif condition(job, "FailureTarget") is not None or condition(job, "SuccessCriteriaMet") is not None:
+            yield f"pod {pod['metadata']['name']} was created for a Job that ends"
+        failed = (job.get("status") or {}).get("failed", 0)
+        if failed > job["spec"].get("backoffLimit", 6):
+            yield f"pod {pod['metadata']['name']} was created after {failed} failures, limit {job['spec'].get('backoffLimit', 6)}"
         index = (pod["metadata"].get("annotations") or {}).get(INDEX)
         if index is not None:
             if (pod["metadata"].get("labels") or {}).get(INDEX) != index:
@@ -160,6 +217,8 @@ class Creations:
             status = job.get("status") or {}
             if int(index) in indexes.parse(status.get("failedIndexes")):
                 yield f"pod for failed index {index}"
+            if int(index) in indexes.parse(status.get("completedIndexes")):
+                yield f"pod for completed index {index}"
         if FINALIZER not in (pod["metadata"].get("finalizers") or ()):
             yield f"pod {pod['metadata']['name']} was created without the tracking finalizer"
 
@@ -216,10 +275,20 @@ class Settled:
             ended = (pod.get("status") or {}).get("phase") in TERMINAL
             if ended and FINALIZER in (pod["metadata"].get("finalizers") or ()) and spec.get("backoffLimitPerIndex") is None:
                 yield f"{name}: pod {pod['metadata']['name']} has ended and is not counted"
+            if "deletionTimestamp" in pod["metadata"] and FINALIZER in (pod["metadata"].get("finalizers") or ()):
+                yield f"{name}: pod {pod['metadata']['name']} cannot go"
         if spec.get("completionMode") == "Indexed":
             taken = [(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in active]
             if len(taken) != len(set(taken)):
                 yield f"{name}: an index has two active pods: {sorted(str(each) for each in taken)}"
+            out = [index for index in indexes.parse(status.get("completedIndexes")) if index >= spec.get("completions", 0)]
+            if out and not finished(job):
+                yield f"{name}: completed indexes {out} of {spec.get('completions')}"
+        if not finished(job) and not spec.get("suspend"):
+            if status.get("failed", 0) > spec.get("backoffLimit", 6):
+                yield f"{name}: {status['failed']} failures, back-off limit {spec.get('backoffLimit', 6)}, and not failed"
+            if succeeds_by_policy(job):
+                yield f"{name}: the success policy is satisfied"
         if spec.get("suspend") and not finished(job):
             suspended = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
             if active or not suspended or status.get("startTime"):

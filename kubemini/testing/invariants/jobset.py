@@ -103,8 +103,9 @@ def label(obj: Tree, key: str) -> str:
 
 
 def attempt_of(job: Tree) -> int:
-    """Return the attempt that a Job belongs to."""
-    return int(label(job, names.RESTART_ATTEMPT) or 0)
+    """Return the attempt that a Job belongs to, -1 where somebody broke its label."""
+    text = label(job, names.RESTART_ATTEMPT)
+    return int(text) if text.isdigit() else -1
 
 
 def _status(js: Tree) -> Mapping[str, Any]:

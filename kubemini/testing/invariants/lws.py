@@ -104,9 +104,13 @@ class OneRevision(_Quiet):
             yield from self._as_recorded(obj, view)
             return
         above = view.get(STATEFUL_SETS, meta["namespace"], owner["name"])
-        if _labels(obj).get(names.WORKER_INDEX) != "0" and above is not None and above["metadata"]["uid"] == owner["uid"] and key_of(above) != key_of(obj):
+        if (
+            _labels(obj).get(names.WORKER_INDEX) != "0"
+            and above is not None
+            and above["metadata"]["uid"] == owner["uid"]
+            and key_of(above) != key_of(obj)
+        ):
             yield f"worker {meta['name']} is of {key_of(obj)}, its StatefulSet of {key_of(above)}"
-
 
     @staticmethod
     def _as_recorded(workers: Tree, view: View) -> Iterator[str]:
@@ -114,7 +118,12 @@ class OneRevision(_Quiet):
         name, spec = workers["metadata"]["name"], workers["spec"]
         for revision in view.list(CONTROLLER_REVISIONS, workers["metadata"]["namespace"]):
             owner = controller_of(revision)
-            if owner is None or owner["kind"] != "LeaderWorkerSet" or owner["name"] != _labels(workers)[names.NAME] or key_of(revision) != key_of(workers):
+            if (
+                owner is None
+                or owner["kind"] != "LeaderWorkerSet"
+                or owner["name"] != _labels(workers)[names.NAME]
+                or key_of(revision) != key_of(workers)
+            ):
                 continue
             group = revision["data"]["spec"]["leaderWorkerTemplate"]
             if spec["replicas"] != group["size"] - 1:
@@ -149,7 +158,9 @@ class Window(_Quiet):
         replicas, partition = new["spec"]["replicas"], ((new["spec"]["updateStrategy"] or {}).get("rollingUpdate") or {}).get("partition") or 0
         if any(each.replicas <= replicas <= each.replicas + each.surge and partition >= each.partition for each in specs):
             return ()
-        return (f"leaders of {new['metadata']['name']}: {replicas} with partition {partition}, wanted {[(e.replicas, e.surge, e.partition) for e in specs]}",)
+        return (
+            f"leaders of {new['metadata']['name']}: {replicas} with partition {partition}, wanted {[(e.replicas, e.surge, e.partition) for e in specs]}",
+        )
 
     def _note(self, new: Tree) -> None:
         known = self._specs.setdefault(new["metadata"]["uid"], [])
@@ -219,7 +230,12 @@ class History(_Quiet):
         wanted = LwsView(lws).replicas
         for pod in view.list(PODS, gone["metadata"]["namespace"]):
             labels = _labels(pod)
-            if labels.get(names.NAME) != owner["name"] or labels.get(names.WORKER_INDEX) != "0" or key_of(pod) != key or "deletionTimestamp" in pod["metadata"]:
+            if (
+                labels.get(names.NAME) != owner["name"]
+                or labels.get(names.WORKER_INDEX) != "0"
+                or key_of(pod) != key
+                or "deletionTimestamp" in pod["metadata"]
+            ):
                 continue
             if int(labels[names.GROUP_INDEX]) < wanted and not self._kept(key, owner["uid"], gone, view):
                 return (f"revision {key} went, and group {labels[names.GROUP_INDEX]} of {owner['name']} is of it",)

@@ -190,7 +190,11 @@ class Constraints(_OfPods):
         placed = [each for each in view.list(PODS) if _node_of(each) and not ended(each) and each["metadata"]["uid"] != pod["metadata"]["uid"]]
         if ports:
             taken = [port for other in placed if _node_of(other) == name for port in ports_of(other["spec"])]
-            if any(protocol == p and number == n and (address == a or "0.0.0.0" in (address, a)) for protocol, number, address in ports for p, n, a in taken):  # noqa: S104
+            if any(
+                protocol == p and number == n and (address == a or "0.0.0.0" in (address, a))
+                for protocol, number, address in ports
+                for p, n, a in taken
+            ):  # noqa: S104
                 yield f"{_name(pod)} was bound to {name}, where its host port is taken"
         if not spread and not terms_of(spec) and not any(terms_of(other["spec"]).anti for other in placed):
             return
@@ -201,7 +205,9 @@ class Constraints(_OfPods):
             cache.place(other, _node_of(other))
         info = cache.nodes[name]
         labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in view.list(NAMESPACES)}
-        refused = affinity.compute(pod, cache, lambda namespace: labels.get(namespace, {})).refusal(info) or spreading.compute(pod, cache).refusal(info)
+        refused = affinity.compute(pod, cache, lambda namespace: labels.get(namespace, {})).refusal(info) or spreading.compute(pod, cache).refusal(
+            info
+        )
         if refused is not None:
             yield f"{_name(pod)} was bound to {name}: {refused.reasons[0]}"
 
@@ -227,7 +233,9 @@ def _volumes(pod: Tree, node: Tree, view: View) -> Iterator[str]:
     for entry in pod["spec"].get("resourceClaims") or ():
         made = {each["name"]: each.get("resourceClaimName") for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()}
         device_claim = view.get(RESOURCE_CLAIMS, namespace, entry.get("resourceClaimName") or made.get(entry["name"]) or "")
-        if device_claim is None or not any(each["uid"] == pod["metadata"]["uid"] for each in (device_claim.get("status") or {}).get("reservedFor") or ()):
+        if device_claim is None or not any(
+            each["uid"] == pod["metadata"]["uid"] for each in (device_claim.get("status") or {}).get("reservedFor") or ()
+        ):
             yield f"{_name(pod)} was bound, but its device claim {entry['name']} is not reserved for it"
 
 
@@ -320,7 +328,11 @@ class Verdicts(_OfPods):
             text = found.get("message", "")
             head, _, rest = text.partition(" nodes are available: ")
             parts = rest.partition(". ")[0].rstrip(".").split(", ")
-            if head.startswith("0/") and parts[0][:1].isdigit() and sum(int(part.split(" ", 1)[0]) for part in parts if part[:1].isdigit()) < int(head[2:]):
+            if (
+                head.startswith("0/")
+                and parts[0][:1].isdigit()
+                and sum(int(part.split(" ", 1)[0]) for part in parts if part[:1].isdigit()) < int(head[2:])
+            ):
                 yield f"{_name(new)}: the counts do not cover all nodes: {text}"
 
 
@@ -504,4 +516,3 @@ def _plain(pod: Tree) -> bool:
         or "deletionTimestamp" in pod["metadata"]
         or spec.get("schedulerName", "default-scheduler") != "default-scheduler"
     )
-

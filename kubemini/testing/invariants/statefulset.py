@@ -196,7 +196,11 @@ class Deletions:
             if wanted:
                 yield f"pod {name} was deleted while {', '.join(wanted)} still went"
         if owner.ordered and not updating:
-            above = [each["metadata"]["name"] for each in others if pods.ordinal_of(each) > ordinal and not any(s.wanted(pods.ordinal_of(each)) for s in specs)]
+            above = [
+                each["metadata"]["name"]
+                for each in others
+                if pods.ordinal_of(each) > ordinal and not any(s.wanted(pods.ordinal_of(each)) for s in specs)
+            ]
             if above:
                 yield f"pod {name} was deleted before {', '.join(above)}"
 
