@@ -191,10 +191,10 @@ class Constraints(_OfPods):
         if ports:
             taken = [port for other in placed if _node_of(other) == name for port in ports_of(other["spec"])]
             if any(
-                protocol == p and number == n and (address == a or "0.0.0.0" in (address, a))
+                protocol == p and number == n and (address == a or "0.0.0.0" in (address, a))  # noqa: S104
                 for protocol, number, address in ports
                 for p, n, a in taken
-            ):  # noqa: S104
+            ):
                 yield f"{_name(pod)} was bound to {name}, where its host port is taken"
         if not spread and not terms_of(spec) and not any(terms_of(other["spec"]).anti for other in placed):
             return
