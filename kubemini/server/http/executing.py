@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, InternalError, NotFound
 from kubemini.server.exec import Inside, NotExecutable, Shell
@@ -13,6 +11,7 @@ from kubemini.server.http.bodies import truth
 from kubemini.server.http.channels import Channels
 from kubemini.server.http.logs import follow_one, written
 from kubemini.server.http.resources import Asked
+from kubemini.server.http.wire import Answer
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.log import Log, LogOptions, chosen_container
 
@@ -21,7 +20,7 @@ def install(facade: Facade) -> None:
     """Serve exec and attach."""
     server = facade.server
 
-    async def execute(asked: Asked) -> web.StreamResponse:
+    async def execute(asked: Asked) -> Answer:
         pod, container = _running(server, asked)
         command = asked.all("command")
         if not command:
@@ -46,7 +45,7 @@ def install(facade: Facade) -> None:
 
         return await stream.serve(run, first)
 
-    async def attach(asked: Asked) -> web.StreamResponse:
+    async def attach(asked: Asked) -> Answer:
         pod, container = _running(server, asked)
         stream, first = _channels(asked)
         log = Log(pod, LogOptions(container=container), server.env.now())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from kubemini.machinery.errors import MethodNotAllowed
 from kubemini.server.http.answers import TEXT
 from kubemini.server.http.app import Facade
 from kubemini.server.http.bodies import truth
 from kubemini.server.http.resources import Asked
+from kubemini.server.http.wire import Answer, Response, Stream
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.log import Log, LogOptions
 from kubemini.store import Watch
@@ -18,36 +17,31 @@ def install(facade: Facade) -> None:
     """Serve the logs of pods."""
     server = facade.server
 
-    async def logs(asked: Asked) -> web.StreamResponse:
+    async def logs(asked: Asked) -> Answer:
         if asked.request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed
         pod = server.live(asked.served.kind, asked.namespace, asked.where.name).obj
         log = Log(pod, LogOptions.of(asked.query), server.env.now())
         if not (truth(asked.query, "follow") and log.running):
-            return web.Response(body="".join(log.lines).encode(), headers=TEXT)
+            return Response("".join(log.lines).encode(), headers=TEXT)
         return await _follow(server, asked, log)
 
     facade.specials["pods", "log"] = logs
 
 
-async def _follow(server: ApiServer, asked: Asked, log: Log) -> web.StreamResponse:
-    response = web.StreamResponse(headers=TEXT)
-    response.enable_chunked_encoding()
+async def _follow(server: ApiServer, asked: Asked, log: Log) -> Answer:
     cursor = follow_one(server, asked)
     try:
-        await response.prepare(asked.request)
-        await response.write("".join(log.lines).encode())
+        stream = Stream(asked.request, TEXT)
+        stream.send("".join(log.lines).encode())
         while log.running:
             await cursor.wait()
-            text = "".join(written(log, cursor))
-            if text:
-                await response.write(text.encode())
-        await response.write_eof()
-    except ConnectionError:
-        pass
+            stream.send("".join(written(log, cursor)).encode())
+            await stream.drained()
+        stream.end()
     finally:
         cursor.close()
-    return response
+    return stream
 
 
 def follow_one(server: ApiServer, asked: Asked) -> Watch:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
-from aiohttp import web
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
+from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.http import answers, bodies, forms, watching
-from kubemini.server.http.bodies import Query
 from kubemini.server.http.metrics import RequestMetrics
-from kubemini.server.http.negotiation import JSON, Accepted, choose, choose_watch
+from kubemini.server.http.negotiation import Accepted, choose, choose_watch
 from kubemini.server.http.paths import ResourcePath
+from kubemini.server.http.wire import Answer, Headers, Query, Request, Response
+from kubemini.server.http.wire.websocket import wanted
 from kubemini.server.options import Caller, ListOptions, Outcome, Patch, WriteOptions
 from kubemini.server.registry import Served
 from kubemini.server.requests import ApiServer
 from kubemini.server.strategy import WriteContext
 from kubemini.server.subresources import ScaleSubresource
 
-BODY_LIMIT: Final = 3 * 1024 * 1024
 WATCH_SECONDS: Final = (1800.0, 3600.0)
 """Bounds of a watch's length where the client names none."""
 FUTURE_WAIT: Final = 3.0
@@ -35,14 +33,14 @@ FUTURE_WAIT: Final = 3.0
 class Asked:
     """A request whose path names something that is served."""
 
-    request: web.BaseRequest
+    request: Request
     where: ResourcePath
     served: Served
     query: Query
     caller: Caller
 
     @property
-    def headers(self) -> Mapping[str, str]:
+    def headers(self) -> Headers:
         """The request's headers."""
         return self.request.headers
 
@@ -60,7 +58,7 @@ class Asked:
 
     def all(self, name: str) -> list[str]:
         """Return every value of a query parameter."""
-        return list(self.request.query.getall(name, [])) if name in self.query else []
+        return self.query.getall(name)
 
     @property
     def deprecation(self) -> list[str]:
@@ -83,7 +81,7 @@ class Resources:
         for push in tuple(self._pushes.values()):
             push.stop()
 
-    async def answer(self, asked: Asked) -> web.StreamResponse:
+    async def answer(self, asked: Asked) -> Answer:
         """Do what the method says. Raise any `ApiStatus`."""
         method, where = asked.request.method, asked.where
         if method in ("GET", "HEAD"):
@@ -100,7 +98,7 @@ class Resources:
 
     # ------------------------------------------------------------------ get
 
-    async def _get(self, asked: Asked) -> web.StreamResponse:
+    async def _get(self, asked: Asked) -> Answer:
         accept = asked.accept()
         served, where = asked.served, asked.where
         kind = served.kind
@@ -138,7 +136,7 @@ class Resources:
 
     # ------------------------------------------------------------------ list and watch
 
-    async def _list_or_watch(self, asked: Asked) -> web.StreamResponse:
+    async def _list_or_watch(self, asked: Asked) -> Answer:
         where, kind = asked.where, asked.served.kind
         options = bodies.list_options(asked.query)
         if where.name:
@@ -156,7 +154,7 @@ class Resources:
             await self._reached(int(options.resource_version))
         return self._list(asked, options, accept)
 
-    def _list(self, asked: Asked, options: ListOptions, accept: Accepted) -> web.Response:
+    def _list(self, asked: Asked, options: ListOptions, accept: Accepted) -> Response:
         served = asked.served
         listing = self.server.list(served, asked.namespace, options)
         if accept.plain:
@@ -170,7 +168,7 @@ class Resources:
             tree = forms.partial_list(listing, accept.version)
         return answers.tree(tree, accept, 200, asked.deprecation)
 
-    def _virtual_list(self, asked: Asked, options: ListOptions, accept: Accepted) -> web.Response:
+    def _virtual_list(self, asked: Asked, options: ListOptions, accept: Accepted) -> Response:
         served, handler = asked.served, asked.served.kind.handler
         if handler is None:
             raise MethodNotAllowed
@@ -187,7 +185,7 @@ class Resources:
         include = asked.query.get("includeObject", "")
         return forms.table_body(objects, asked.served, meta, include=include, now=self.server.env.now(), version=accept.version)
 
-    async def _watch(self, asked: Asked, options: ListOptions) -> web.StreamResponse:
+    async def _watch(self, asked: Asked, options: ListOptions) -> Answer:
         accept = choose_watch(asked.headers.get("Accept"))
         timeout = options.timeout
         if timeout is None or timeout <= 0:
@@ -203,7 +201,7 @@ class Resources:
             self._pushes[id(push)] = push
 
         try:
-            if asked.headers.get("Upgrade", "").lower() == "websocket":
+            if wanted(asked.request):
                 return await watching.respond_websocket(asked.request, feed, timeout, register)
             return await watching.respond_http(asked.request, feed, timeout, register, asked.deprecation)
         finally:
@@ -213,22 +211,22 @@ class Resources:
 
     # ------------------------------------------------------------------ writes
 
-    async def _create(self, asked: Asked) -> web.StreamResponse:
+    async def _create(self, asked: Asked) -> Answer:
         served, where = asked.served, asked.where
         if where.name:
             raise MethodNotAllowed
         accept = asked.accept()
         if served.kind.namespaced and where.namespace is None and served.kind.handler is None:
             raise MethodNotAllowed
-        body = await self._body(asked)
+        body = self._body(asked)
         options = bodies.write_options(asked.query, asked.caller, "CreateOptions", dry=asked.all("dryRun"), duplicates=body.duplicates)
         outcome = await self.server.create(served, asked.namespace, _object_of(body, served), options)
         return self._outcome(asked, outcome, accept)
 
-    async def _act(self, asked: Asked) -> web.StreamResponse:
+    async def _act(self, asked: Asked) -> Answer:
         where = asked.where
         accept = asked.accept()
-        body = bodies.parse(await read(asked.request), bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
+        body = bodies.parse(asked.request.body, bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
         options = bodies.write_options(asked.query, asked.caller, "CreateOptions", dry=asked.all("dryRun"))
         tree = body.value if body.value is not None else {}
         if not isinstance(tree, dict):
@@ -236,19 +234,19 @@ class Resources:
         outcome = await self.server.act(asked.served, asked.namespace, where.name, where.subresource, tree, options)
         return answers.tree(outcome.obj, accept, outcome.code, outcome.warnings)
 
-    async def _update(self, asked: Asked) -> web.StreamResponse:
+    async def _update(self, asked: Asked) -> Answer:
         where, served = asked.where, asked.served
         accept = asked.accept()
-        body = await self._body(asked)
+        body = self._body(asked)
         options = bodies.write_options(asked.query, asked.caller, "UpdateOptions", dry=asked.all("dryRun"), duplicates=body.duplicates)
         outcome = await self.server.update(served, asked.namespace, where.name, _object_of(body, served), options, subresource=where.subresource)
         return self._outcome(asked, outcome, accept)
 
-    async def _patch(self, asked: Asked) -> web.StreamResponse:
+    async def _patch(self, asked: Asked) -> Answer:
         where, served = asked.where, asked.served
         accept = asked.accept()
         media = bodies.media_type(asked.headers.get("Content-Type"))
-        type_, body = bodies.parse_patch(await read(asked.request), media, custom=served.kind.custom)
+        type_, body = bodies.parse_patch(asked.request.body, media, custom=served.kind.custom)
         options = bodies.write_options(asked.query, asked.caller, "PatchOptions", dry=asked.all("dryRun"), patch_type=type_)
         if body.duplicates and options.field_validation == "Strict":
             raise BadRequest(f"error strict decoding patch: {', '.join(body.duplicates)}")
@@ -260,9 +258,9 @@ class Resources:
 
     # ------------------------------------------------------------------ deletes
 
-    async def _delete(self, asked: Asked) -> web.StreamResponse:
+    async def _delete(self, asked: Asked) -> Answer:
         accept = asked.accept(table=False)
-        body = await self._delete_body(asked)
+        body = self._delete_body(asked)
         if asked.where.subresource:
             raise MethodNotAllowed
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
@@ -272,12 +270,12 @@ class Resources:
             obj = forms.partial(obj, accept.version)
         return answers.tree(obj, accept, outcome.code, outcome.warnings)
 
-    async def _delete_collection(self, asked: Asked) -> web.StreamResponse:
+    async def _delete_collection(self, asked: Asked) -> Answer:
         served = asked.served
         accept = asked.accept(collection=True, table=False)
         if served.kind.namespaced and asked.where.namespace is None:
             raise MethodNotAllowed
-        body = await self._delete_body(asked)
+        body = self._delete_body(asked)
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
         found = await self.server.delete_collection(served, asked.namespace, bodies.list_options(asked.query), options)
         meta = {"resourceVersion": str(self.server.store.revision)}
@@ -294,8 +292,8 @@ class Resources:
         items = found if served.kind.custom else [{key: value for key, value in item.items() if key not in ("apiVersion", "kind")} for item in found]
         return answers.tree({"kind": served.kind.list_kind, "apiVersion": served.api_version, "metadata": meta, "items": items}, accept)
 
-    async def _delete_body(self, asked: Asked) -> Tree | None:
-        data = await read(asked.request)
+    def _delete_body(self, asked: Asked) -> Tree | None:
+        data = asked.request.body
         if not data:
             return None
         body = bodies.parse(data, bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
@@ -305,20 +303,20 @@ class Resources:
 
     # ------------------------------------------------------------------ bodies and answers
 
-    async def _body(self, asked: Asked) -> bodies.Body:
+    def _body(self, asked: Asked) -> bodies.Body:
         media = bodies.media_type(asked.headers.get("Content-Type"))
-        return bodies.parse(await read(asked.request), media, None if asked.served.kind.custom else self.schemas)
+        return bodies.parse(asked.request.body, media, None if asked.served.kind.custom else self.schemas)
 
     def _context(self, caller: Caller) -> WriteContext:
         return self.server.context(WriteOptions(caller=caller))
 
-    def _outcome(self, asked: Asked, outcome: Outcome, accept: Accepted) -> web.Response:
+    def _outcome(self, asked: Asked, outcome: Outcome, accept: Accepted) -> Response:
         warnings = [*asked.deprecation, *outcome.warnings]
         if outcome.record is not None and accept.plain and asked.served.stored_as_is:
             return answers.json_bytes(outcome.record.bytes, outcome.code, warnings)
         return self._object(asked, outcome.obj, accept, outcome.code, warnings)
 
-    def _object(self, asked: Asked, obj: Tree, accept: Accepted, code: int = 200, warnings: list[str] | None = None) -> web.Response:
+    def _object(self, asked: Asked, obj: Tree, accept: Accepted, code: int = 200, warnings: list[str] | None = None) -> Response:
         if accept.as_ == "Table":
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             if obj.get("kind") == "Scale" and asked.served.kind.kind != "Scale":
@@ -328,14 +326,6 @@ class Resources:
         elif accept.as_:
             obj = forms.partial(obj, accept.version)
         return answers.tree(obj, accept, code, warnings or ())
-
-
-async def read(request: web.BaseRequest) -> bytes:
-    """Return a request's body. Raise `TooLarge`."""
-    try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise TooLarge(f"Request entity too large: limit is {BODY_LIMIT}") from None
 
 
 def _of_name(options: ListOptions, name: str) -> ListOptions:
@@ -360,4 +350,4 @@ def _json_type(value: Any) -> str:
     return {bool: "bool", str: "string", int: "number", float: "number", list: "array"}.get(type(value), "object")
 
 
-__all__ = ["BODY_LIMIT", "JSON", "Asked", "Resources", "read"]
+__all__ = ["Asked", "Resources"]
