@@ -1,6 +1,7 @@
 """The LeaderWorkerSet loop: its revision, the leaders' StatefulSet, the shared Service, the status.
 
-Mirrors ``pkg/controllers/leaderworkerset_controller.go``. Leader pods are not followed: what becomes of them shows in the status of the StatefulSets.
+Mirrors ``pkg/controllers/leaderworkerset_controller.go``. What becomes of leader pods shows in the status of their StatefulSet. They come by another watch though, which may be
+behind it: so a pass that a StatefulSet brought about is repeated when the pod itself has arrived.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from kubemini.api.resources import CONTROLLER_REVISIONS, LEADER_WORKER_SETS, SER
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import lws as names
 from kubemini.controllers.lws import revisions
-from kubemini.controllers.lws.cache import Caches, named
-from kubemini.controllers.lws.groups import Group, by_index, groups
+from kubemini.controllers.lws.cache import Caches, led, named
+from kubemini.controllers.lws.groups import Group, by_index, groups, running_and_ready
 from kubemini.controllers.lws.leader_set import leader_set
 from kubemini.controllers.lws.rollout import Leaders, Rollout, plan
 from kubemini.controllers.lws.services import headless
@@ -28,6 +29,8 @@ TERMINATING_RETRY = 5.0
 BATCH_PER_GROUP, BATCH_LIMIT = 20e-6, 1.0
 """Seconds that a change waits for others, by group: a pass looks at every group, so its rate falls with their number."""
 FEW = 50
+REPEAT = 0.2
+"""Seconds after a leader's change until the pass that makes sure of it."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class LeaderWorkerSetController(Controller):
         self._caches.sets.on_change(self._on_set)
         self._caches.stateful.on_change(self._on_stateful_set)
         self._caches.services.on_change(self.enqueue_owner(LEADER_WORKER_SETS))
+        self._caches.pods.on_change(self._on_pod)
 
     # ------------------------------------------------------------------ events
 
@@ -95,6 +99,13 @@ class LeaderWorkerSetController(Controller):
                 self.queue.add(key)
             else:
                 self.queue.add_after(key, min(number * BATCH_PER_GROUP, BATCH_LIMIT))
+
+    def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
+        changed = new if new is not None else old
+        if changed is None or not (keys := led(changed)):
+            return
+        if old is None or new is None or running_and_ready(old) != running_and_ready(new):
+            self.queue.add_after(keys[0], REPEAT)
 
     # ------------------------------------------------------------------ the pass
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
-from kubemini.api.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
+from kubemini.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from kubemini.api.trees import Tree
 from kubemini.controllers.revisions.history import History, historic
 from kubemini.controllers.stateful_set import planning, pods
@@ -46,11 +46,12 @@ class StatefulSetController(Controller):
         self._selectors = SelectorIndex()
         self._pod_writes = OwnWrites(ctx.env, self._pods, self.queue.add)
         self._revision_writes = OwnWrites(ctx.env, ctx.informer(CONTROLLER_REVISIONS), self.queue.add)
+        self._claim_writes = OwnWrites(ctx.env, ctx.informer(PERSISTENT_VOLUME_CLAIMS), self.queue.add)
         self._status_writes: dict[str, int] = {}
         """Key of a set → resourceVersion of our last status write."""
         self._history = History(ctx)
         self._claims = Claims(ctx, self._written)
-        self._writes = Writes(ctx, self._written, self._removed)
+        self._writes = Writes(ctx, self._written, self._removed, self._claimed)
         self._sets.on_change(self._on_set)
         self._pods.on_change(self._on_pod)
 
@@ -59,6 +60,9 @@ class StatefulSetController(Controller):
 
     def _removed(self, owner: SetView, pod: Tree) -> None:
         self._pod_writes.removed(owner.key, pod)
+
+    def _claimed(self, owner: SetView, claim: Tree) -> None:
+        self._claim_writes.written(owner.key, claim)
 
     # ------------------------------------------------------------------ events
 
@@ -78,6 +82,7 @@ class StatefulSetController(Controller):
         self._status_writes.pop(key, None)
         self._pod_writes.forget(key)
         self._revision_writes.forget(key)
+        self._claim_writes.forget(key)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         pod = new if new is not None else old
@@ -139,7 +144,7 @@ class StatefulSetController(Controller):
         key = owner.key
         if int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
             return False
-        return self._pod_writes.shown(key) and self._revision_writes.shown(key)
+        return self._pod_writes.shown(key) and self._revision_writes.shown(key) and self._claim_writes.shown(key)
 
     async def _revisions(self, owner: SetView) -> list[Tree]:
         ordered = self._history.of(owner.tree, owner.selector)

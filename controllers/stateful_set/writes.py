@@ -15,14 +15,18 @@ CONFLICT_TRIES = 4
 CONFLICT = "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a managing controller, the retention policy is ignored for this claim"
 
 
-class Writes:
-    """Writes for one controller. `created` and `removed` are told of what the pod cache must show before the next pass."""
+Note = Callable[[SetView, Tree], None]
 
-    def __init__(self, ctx: Context, created: Callable[[SetView, Tree], None], removed: Callable[[SetView, Tree], None]) -> None:
+
+class Writes:
+    """Writes for one controller. `created`, `removed` and `claimed` are told of what the caches of pods and claims must show before the next pass."""
+
+    def __init__(self, ctx: Context, created: Note, removed: Note, claimed: Note) -> None:
         self._ctx = ctx
         self._claims = ctx.informer(PERSISTENT_VOLUME_CLAIMS)
         self._created = created
         self._removed = removed
+        self._claimed = claimed
 
     # ------------------------------------------------------------------ pods
 
@@ -150,7 +154,7 @@ class Writes:
             about = f"Create Claim {name}"
             recorder = self._ctx.recorder
             try:
-                await self._ctx.client.create(PERSISTENT_VOLUME_CLAIMS, claim_owners.made(owner, template, name))
+                self._claimed(owner, await self._ctx.client.create(PERSISTENT_VOLUME_CLAIMS, claim_owners.made(owner, template, name)))
             except ApiStatus as refused:
                 problems.append(f"failed to create PVC {name}: {refused.message}")
                 if not isinstance(refused, AlreadyExists):
@@ -169,7 +173,7 @@ class Writes:
             if claim_owners.up_to_date(claim, owner, pod):
                 continue
             try:
-                await self._ctx.client.update(PERSISTENT_VOLUME_CLAIMS, claim_owners.corrected(claim, owner, pod))
+                self._claimed(owner, await self._ctx.client.update(PERSISTENT_VOLUME_CLAIMS, claim_owners.corrected(claim, owner, pod)))
             except ApiStatus as refused:
                 problem = InternalError(f"could not update claim {name} for delete policy ownerRefs: {refused.message}")
                 if tell:

@@ -1,0 +1,140 @@
+"""Whole clusters under random load and faults: what the scheduler, the kubelet and node life promise holds at every commit, and nobody waits in vain at rest."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubemini.api.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES
+from kubemini.machinery.errors import ApiStatus
+from kubemini.sim.cluster import SimCluster, simulate
+from kubemini.sim.faults import PERFECT, Faults
+from kubemini.testing.invariants import Checker
+from kubemini.testing.invariants.scheduler import scheduler_invariants
+
+Tree = dict[str, Any]
+ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
+PROCESSES = ("kube-scheduler", "kubelet", "kube-controller-manager")
+CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "nodes", "scheduler", "kubelet")
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+KINDS = ("plain", "picky", "shy", "spread", "port", "gang", "gated", "short", "failing")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: pods that come (kind, priority, cpu), and what happens to the cluster when."""
+
+    pods: tuple[tuple[str, str, int], ...]
+    steps: tuple[tuple[int, str, int], ...]
+
+
+PLANS = st.builds(
+    Plan,
+    pods=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(("low", "high", "polite")), st.integers(1, 4)), min_size=1, max_size=14).map(tuple),
+    steps=st.lists(
+        st.tuples(st.integers(0, 60), st.sampled_from(("delete", "cordon", "uncordon", "lose", "recover", "grow", "remove", "restart", "ungate")), st.integers(0, 20)),
+        max_size=6,
+    ).map(tuple),
+)
+
+
+def node(number: int) -> Tree:
+    """Return a small node in one of two racks."""
+    labels = {"kubernetes.io/hostname": f"n-{number}", "rack": f"r{number % 2}"}
+    return {"metadata": {"name": f"n-{number}", "labels": labels}, "spec": {}, "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "5"}}}
+
+
+def pod(number: int, kind: str, priority: str, cpu: int) -> Tree:
+    """Return a pod of some kind."""
+    container: Tree = {"name": "c", "image": "i", "resources": {"requests": {"cpu": str(cpu)}}}
+    spec: Tree = {"containers": [container], "priorityClassName": priority, "restartPolicy": "Never"}
+    annotations: Tree = {}
+    labels = {"kind": kind}
+    if kind == "picky":
+        spec["nodeSelector"] = {"rack": f"r{number % 2}"}
+    elif kind == "shy":
+        term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"kind": "shy"}}}
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    elif kind == "spread":
+        spec["topologySpreadConstraints"] = [
+            {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"kind": "spread"}}}
+        ]
+    elif kind == "port":
+        container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    elif kind == "gang":
+        spec["schedulingGroup"] = {"podGroupName": "g"}
+    elif kind == "gated":
+        spec["schedulingGates"] = [{"name": "example.com/wait"}]
+    elif kind == "short":
+        annotations = {"kubemini.dev/run-for": "20s"}
+    elif kind == "failing":
+        annotations = {"kubemini.dev/run-for": "5s", "kubemini.dev/exit-code": "3"}
+        spec["restartPolicy"] = "OnFailure"
+    return {"metadata": {"name": f"p-{number}", "namespace": "default", "labels": labels, "annotations": annotations}, "spec": spec}
+
+
+async def step(cluster: SimCluster, what: str, which: int) -> None:
+    """Let one thing happen."""
+    name = f"n-{which % 4}"
+    if what == "delete":
+        await cluster.delete_pod("default", f"p-{which}")
+    elif what in ("cordon", "uncordon"):
+        await cluster.client.patch(NODES, name, {"spec": {"unschedulable": what == "cordon" or None}})
+    elif what == "lose":
+        await cluster.lose_node(name)
+    elif what == "recover":
+        await cluster.recover_node(name)
+    elif what == "grow":
+        await cluster.client.create(NODES, node(4 + which % 3))
+    elif what == "remove":
+        await cluster.client.delete(NODES, name)
+    elif what == "ungate":
+        await cluster.client.patch(PODS, f"p-{which}", {"spec": {"schedulingGates": None}}, namespace="default")
+    else:
+        await cluster.restart(PROCESSES[which % len(PROCESSES)])
+
+
+def run_plan(plan: Plan, seed: int, faults: Faults) -> int:
+    """Play a plan to rest with all promises checked; return how many commits were looked at."""
+
+    async def scenario(cluster: SimCluster) -> int:
+        checker = Checker(cluster.store, scheduler_invariants())
+        client = cluster.client
+        await cluster.settle(60.0)
+        for name, value, policy in (("low", 1, "PreemptLowerPriority"), ("high", 100, "PreemptLowerPriority"), ("polite", 100, "Never")):
+            await client.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy})
+        for number in range(4):
+            await client.create(NODES, node(number))
+        await client.create(POD_GROUPS, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
+        began = cluster.loop.time()
+        for number, each in enumerate(plan.pods):
+            await client.create(PODS, pod(number, *each))
+        for at, what, which in sorted(plan.steps):
+            await asyncio.sleep(max(began + at - cluster.loop.time(), 0.0))
+            try:
+                await step(cluster, what, which)
+            except ApiStatus:
+                continue
+        await cluster.settle(1800.0)
+        checker.at_rest()
+        return checker.checked
+
+    return simulate(scenario, seed=seed, faults=faults, controllers=CONTROLLERS, feature_gates=GATES)
+
+
+@settings(max_examples=25)
+@given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
+def test_promises_hold_on_good_days(plan: Plan, seed: int) -> None:
+    """Without faults, every promise holds at every commit, and at rest no pod waits that would fit."""
+    assert run_plan(plan, seed, PERFECT) > 10
+
+
+@settings(max_examples=25)
+@given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
+def test_promises_hold_on_bad_days(plan: Plan, seed: int) -> None:
+    """With late watches, lost requests, conflicts and restarts as well."""
+    assert run_plan(plan, seed, ROUGH) > 10
