@@ -9,24 +9,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.cache import NodeInfo
-from kubemini.machinery.cel import CelCompileError, CelEvaluationError, Environment, Program
-from kubemini.machinery.cel.library.quantities import CelQuantity
-from kubemini.machinery.cel.library.semver import parse as parse_semver
 from kubemini.machinery.memo import by_identity
 from kubemini.machinery.node_matching import matches_term, tolerates
 from kubemini.machinery.quantity import nano, parse
+
+if TYPE_CHECKING:
+    from kubemini.machinery.cel import Environment
 
 Identity = tuple[str, str, str]
 """(driver, pool, device)."""
 
 SEARCH_LIMIT = 20_000
 """Steps after which a search for a combination gives up."""
-
-_ENVIRONMENT = Environment.dynamic("device")
 
 
 class ClaimProblem(ValueError):
@@ -162,6 +160,8 @@ def _typed(value: Tree) -> Any:
         return value["int"]
     if "bool" in value:
         return value["bool"]
+    from kubemini.machinery.cel.library.semver import parse as parse_semver
+
     return parse_semver(value["version"])
 
 
@@ -189,7 +189,16 @@ def _attributes(tree: Tree) -> dict[str, Any]:
 
 @by_identity()
 def _capacities(tree: Tree) -> dict[str, Any]:
+    from kubemini.machinery.cel.library.quantities import CelQuantity
+
     return {name: CelQuantity(parse(value["value"]).nano) for name, value in (tree.get("capacity") or {}).items()}
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from kubemini.machinery.cel import Environment
+
+    return Environment.dynamic("device")
 
 
 def value_for_cel(device: Device, expression: str = "") -> Tree:
@@ -205,10 +214,15 @@ def value_for_cel(device: Device, expression: str = "") -> Tree:
 
 def selected(device: Device, selectors: Sequence[Tree]) -> bool:
     """Tell whether all CEL selectors take a device. An expression that fails on it does not. Raise `ClaimProblem` for one that does not compile."""
+    if not selectors:
+        return True
+    # Imported here, as above: CEL takes longer to load than a cluster without devices takes to start
+    from kubemini.machinery.cel import CelCompileError, CelEvaluationError, Program
+
     for each in selectors:
         text = each["cel"]["expression"]
         try:
-            program = Program.compile(text, _ENVIRONMENT)
+            program = Program.compile(text, _environment())
         except CelCompileError as problem:
             raise ClaimProblem(f"CEL compilation failed: {problem}") from problem
         try:
