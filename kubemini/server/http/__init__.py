@@ -1,1 +1,1 @@
-"""The HTTP facade: Kubernetes' REST API over the request path, over HTTP/1.1."""
+"""The HTTP facade: Kubernetes' REST API over the request path, on aiohttp."""

@@ -12,27 +12,29 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import orjson
+from aiohttp import web
 
 from kubemini.machinery.errors import ApiStatus, InternalError, NotFound
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.http import answers, authorization
 from kubemini.server.http.auth import Authenticator
 from kubemini.server.http.authorization import Authorizer
+from kubemini.server.http.bodies import Query
 from kubemini.server.http.discovery import AGGREGATED, Discovery
 from kubemini.server.http.metrics import Labels, RequestMetrics
 from kubemini.server.http.negotiation import accepted
 from kubemini.server.http.paths import ResourcePath, parse
-from kubemini.server.http.resources import Asked, Resources
-from kubemini.server.http.wire import Answer, Query, Request, Response
+from kubemini.server.http.resources import BODY_LIMIT, Asked, Resources
 from kubemini.server.kinds.groups.authorizing import Attributes
 from kubemini.server.options import Caller
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.token import TokenSubresource
 
-Page = Callable[[Request, Caller], Awaitable[Answer]]
-Special = Callable[[Asked], Awaitable[Answer]]
-Interceptor = Callable[[Request, Caller], Awaitable[ApiStatus | None]]
+Page = Callable[[web.BaseRequest, Caller], Awaitable[web.StreamResponse]]
+Special = Callable[[Asked], Awaitable[web.StreamResponse]]
+Interceptor = Callable[[web.BaseRequest, Caller], Awaitable[ApiStatus | None]]
 
+_NO_QUERY: Final[Query] = {}
 _LABELS: Final = {
     "get": "GET",
     "list": "LIST",
@@ -75,12 +77,12 @@ class Facade:
         self.address = ""
         """``host:port`` as clients see it."""
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, whatever goes wrong."""
         clock = asyncio.get_running_loop().time
         began = clock()
         method = request.method
-        query = request.query
+        query: Query = request.query if request.query_string else _NO_QUERY
         where = parse(request.path)
         if where is None:
             wanted = authorization.of_path(method, request.path)
@@ -99,7 +101,7 @@ class Facade:
             self.metrics.end(labels, inflight, code, clock() - began)
         return response
 
-    async def _answer(self, request: Request, where: ResourcePath | None, query: Query, wanted: Attributes) -> Answer:
+    async def _answer(self, request: web.BaseRequest, where: ResourcePath | None, query: Query, wanted: Attributes) -> web.StreamResponse:
         try:
             caller = self.auth.caller(request.headers, self.authorizer.allowed)
             self.authorizer.check(caller, wanted)
@@ -113,10 +115,10 @@ class Facade:
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as problem:  # noqa: BLE001  a defect of ours must not look like a broken connection
-            _log.exception("%s %s failed", request.method, request.target)
+            _log.exception("%s %s failed", request.method, request.path_qs)
             return answers.failure(request.headers, InternalError(f"Internal error occurred: {problem!r}"))
 
-    async def _resource(self, request: Request, where: ResourcePath, query: Query, caller: Caller) -> Answer:
+    async def _resource(self, request: web.BaseRequest, where: ResourcePath, query: Query, caller: Caller) -> web.StreamResponse:
         served = self.server.registry.served(where.group, where.version, where.plural)
         if served is None:
             return answers.no_page()
@@ -130,7 +132,7 @@ class Facade:
             return await special(asked)
         return await self.resources.answer(asked)
 
-    async def _document(self, request: Request, caller: Caller) -> Answer:
+    async def _document(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         path = request.path
         bare = path.rstrip("/") or "/"
         page = self.pages.get(bare)
@@ -148,14 +150,14 @@ class Facade:
             raise NotFound.path()
         return answers.no_page()
 
-    def _discover(self, headers: Mapping[str, str], path: str) -> Response:
+    def _discover(self, headers: Mapping[str, str], path: str) -> web.Response:
         for one in accepted(headers.get("Accept", "")):
             if one.as_ == "APIGroupDiscoveryList" and one.group == "apidiscovery.k8s.io" and one.version == "v2":
                 body, tag = self.discovery.aggregated(path[1:])
-                known = (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public"))
+                known = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
                 if headers.get("If-None-Match") == tag:
-                    return Response(status=304, headers=known)
-                return Response(body, headers=(*known, ("Content-Type", AGGREGATED)))
+                    return web.Response(status=304, headers=known)
+                return web.Response(body=body, headers={**known, "Content-Type": AGGREGATED})
             if not one.as_:
                 break
         if path == "/api":
@@ -168,4 +170,4 @@ class Facade:
         self.resources.close()
 
 
-__all__ = ["Facade", "Interceptor", "Page", "Special"]
+__all__ = ["BODY_LIMIT", "Facade", "Interceptor", "Page", "Special"]

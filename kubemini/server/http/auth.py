@@ -7,14 +7,13 @@ server writes holds one token, and whoever knows it is an administrator.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 from urllib.parse import unquote
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Unauthorized
 from kubemini.server.http.authorization import refused
-from kubemini.server.http.wire import Headers
 from kubemini.server.kinds.groups.authorizing import Attributes
 from kubemini.server.options import ADMIN, Caller
 from kubemini.server.strategy import Reader
@@ -44,11 +43,11 @@ class Authenticator:
         self._admins: dict[str, Caller] = {}
         self._identities: dict[str, Identity] = {}
 
-    def caller(self, headers: Headers, allowed: Allowed) -> Caller:
+    def caller(self, headers: Mapping[str, str], allowed: Allowed) -> Caller:
         """Return who asks, after impersonation, which `allowed` has to agree to. Raise `Unauthorized`, `BadRequest`, `Forbidden`."""
         agent = headers.get("User-Agent", "")
         caller = self._authenticated(headers.get("Authorization", ""), agent)
-        if any(name.startswith("impersonate-") for name in headers):
+        if any(name[0] in "iI" and name[:12].lower() == "impersonate-" for name in headers):
             return _impersonated(caller, headers, allowed)
         return caller
 
@@ -135,12 +134,12 @@ def _still_bound(claims: Tree, reader: Reader) -> bool:
 # ------------------------------------------------------------------------------------------------ impersonation
 
 
-def _impersonated(caller: Caller, headers: Headers, allowed: Allowed) -> Caller:
+def _impersonated(caller: Caller, headers: Mapping[str, str], allowed: Allowed) -> Caller:
     user = headers.get("Impersonate-User", "")
     uid = headers.get("Impersonate-Uid", "")
     groups = _all(headers, "Impersonate-Group")
     extra: dict[str, list[str]] = {}
-    for name in headers:
+    for name in dict.fromkeys(each.lower() for each in headers):
         if name.startswith(_EXTRA):
             extra[unquote(name.removeprefix(_EXTRA))] = _all(headers, name)
     if not user:
@@ -153,8 +152,9 @@ def _impersonated(caller: Caller, headers: Headers, allowed: Allowed) -> Caller:
     return Caller(user, _groups_of(user, groups), caller.agent, tuple(sorted((key, tuple(values)) for key, values in extra.items())), uid)
 
 
-def _all(headers: Headers, name: str) -> list[str]:
-    return headers.getall(name)
+def _all(headers: Mapping[str, str], name: str) -> list[str]:
+    many: Callable[[str, list[str]], Iterable[str]] | None = getattr(headers, "getall", None)
+    return list(many(name, [])) if many is not None else [headers[name]] if name in headers else []
 
 
 def _requests(user: str, uid: str, groups: list[str], extra: Mapping[str, list[str]]) -> list[Attributes]:

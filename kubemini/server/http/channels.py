@@ -7,15 +7,14 @@ channel. Mirrors ``k8s.io/streaming`` (``wsstream``) and the kubelet's ``remotec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import orjson
+from aiohttp import WSMsgType, web
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, ServerError
-from kubemini.server.http.wire import Answer, Request, WebSocket
-from kubemini.server.http.wire.websocket import Refused
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
@@ -36,9 +35,9 @@ def exited(code: int) -> Tree:
     }
 
 
-def check_upgrade(request: Request) -> None:
+def check_upgrade(request: web.BaseRequest) -> None:
     """Raise an `ApiStatus` for a request that does not ask for a WebSocket."""
-    wanted = request.headers.get("Upgrade").lower()
+    wanted = request.headers.get("Upgrade", "").lower()
     if wanted == "websocket":
         return
     if wanted.startswith("spdy"):
@@ -49,44 +48,41 @@ def check_upgrade(request: Request) -> None:
 class Channels:
     """The server's end. `stdin` is what the client sends, to its end of file."""
 
-    def __init__(self, request: Request, *, terminal: bool) -> None:
+    def __init__(self, request: web.BaseRequest, *, terminal: bool) -> None:
         self._request = request
-        self._socket: WebSocket | None = None
+        self._socket = web.WebSocketResponse(protocols=PROTOCOLS, autoping=True)
         self.stdin = asyncio.StreamReader()
         self._terminal = _Terminal(self) if terminal else None
 
-    async def serve(self, run: Callable[[], Coroutine[Any, Any, Tree]], first: int) -> Answer:
-        """Shake hands, do `run` while its client listens, and end with the Status that it returns. `first` is the channel that tells the client that all is set up.
-
-        Raise `BadRequest` for a handshake that cannot be answered.
-        """
-        try:
-            socket = self._socket = WebSocket(self._request, PROTOCOLS)
-        except Refused as why:
-            raise BadRequest(f"unable to upgrade: {why}") from None
-        socket.send_bytes(bytes([first]))
-        reading = asyncio.create_task(self._read(socket))
-        running = asyncio.create_task(run())
+    async def serve(self, run: Callable[[], Awaitable[Tree]], first: int) -> web.StreamResponse:
+        """Shake hands, do `run` while its client listens, and end with the Status that it returns. `first` is the channel that tells the client that all is set up."""
+        socket = self._socket
+        await socket.prepare(self._request)
+        await socket.send_bytes(bytes([first]))
+        reading = asyncio.ensure_future(self._read())
+        running = asyncio.ensure_future(run())
         try:
             await asyncio.wait({reading, running}, return_when=asyncio.FIRST_COMPLETED)
             if running.done() or not socket.closed:
                 status = await running
-                if socket.protocol in PROTOCOLS[:2]:
-                    socket.send_bytes(bytes([ERROR]) + orjson.dumps(status))
+                if self._socket.ws_protocol in PROTOCOLS[:2]:
+                    await socket.send_bytes(bytes([ERROR]) + orjson.dumps(status))
                 elif status is not SUCCESS:
-                    socket.send_bytes(bytes([ERROR]) + str(status.get("message", "")).encode())
+                    await socket.send_bytes(bytes([ERROR]) + str(status.get("message", "")).encode())
+        except ConnectionError:
+            pass
         finally:
             for task in (reading, running):
                 task.cancel()
-            socket.close()
+        await socket.close()
         return socket
 
-    async def _read(self, socket: WebSocket) -> None:
+    async def _read(self) -> None:
         """Take what the client sends, until it closes."""
-        async for _, message in socket:
-            if not message:
+        async for message in self._socket:
+            if message.type is not WSMsgType.BINARY or not message.data:
                 continue
-            channel, data = message[0], message[1:]
+            channel, data = message.data[0], message.data[1:]
             if channel == STDIN and data:
                 if self._terminal is not None:
                     await self._terminal.typed(data)
@@ -107,9 +103,7 @@ class Channels:
     async def _send(self, channel: int, data: bytes) -> None:
         if self._terminal is not None:
             data = data.replace(b"\n", b"\r\n")
-        if self._socket is not None:
-            self._socket.send_bytes(bytes([channel]) + data)
-            await self._socket.drained()
+        await self._socket.send_bytes(bytes([channel]) + data)
 
 
 class _Terminal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aiohttp import web
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, InternalError, NotFound
 from kubemini.server.exec import Inside, NotExecutable, Shell
@@ -11,7 +13,6 @@ from kubemini.server.http.bodies import truth
 from kubemini.server.http.channels import Channels
 from kubemini.server.http.logs import follow_one, written
 from kubemini.server.http.resources import Asked
-from kubemini.server.http.wire import Answer
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.log import Log, LogOptions, chosen_container
 
@@ -20,7 +21,7 @@ def install(facade: Facade) -> None:
     """Serve exec and attach."""
     server = facade.server
 
-    async def execute(asked: Asked) -> Answer:
+    async def execute(asked: Asked) -> web.StreamResponse:
         pod, container = _running(server, asked)
         command = asked.all("command")
         if not command:
@@ -45,7 +46,7 @@ def install(facade: Facade) -> None:
 
         return await stream.serve(run, first)
 
-    async def attach(asked: Asked) -> Answer:
+    async def attach(asked: Asked) -> web.StreamResponse:
         pod, container = _running(server, asked)
         stream, first = _channels(asked)
         log = Log(pod, LogOptions(container=container), server.env.now())

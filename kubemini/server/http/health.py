@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from aiohttp import web
+
 from kubemini.server.http import answers
 from kubemini.server.http.app import Facade, Page
-from kubemini.server.http.wire import Answer, Request
 from kubemini.server.options import Caller
 
 ENDPOINTS: Final = ("/healthz", "/livez", "/readyz")
@@ -29,13 +30,13 @@ def install(facade: Facade, ready: Check) -> None:
 
 
 def _serve(facade: Facade, path: str, checks: Mapping[str, Check]) -> None:
-    async def together(request: Request, caller: Caller) -> Answer:
+    async def together(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         query = request.query
-        body, code = _report(path[1:], checks, query.getall("exclude"), verbose="verbose" in query)
+        body, code = _report(path[1:], checks, query.getall("exclude", []), verbose="verbose" in query)
         return answers.text(body, code)
 
     def alone(check: Check) -> Page:
-        async def page(request: Request, caller: Caller) -> Answer:
+        async def page(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
             return answers.text("ok") if check() else answers.text("internal server error: not ready\n", 500)
 
         return page

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from aiohttp import web
+
 from kubemini.machinery.errors import MethodNotAllowed
 from kubemini.server.http.answers import TEXT
 from kubemini.server.http.app import Facade
 from kubemini.server.http.bodies import truth
 from kubemini.server.http.resources import Asked
-from kubemini.server.http.wire import Answer, Response, Stream
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.log import Log, LogOptions
 from kubemini.store import Watch
@@ -17,31 +18,36 @@ def install(facade: Facade) -> None:
     """Serve the logs of pods."""
     server = facade.server
 
-    async def logs(asked: Asked) -> Answer:
+    async def logs(asked: Asked) -> web.StreamResponse:
         if asked.request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed
         pod = server.live(asked.served.kind, asked.namespace, asked.where.name).obj
         log = Log(pod, LogOptions.of(asked.query), server.env.now())
         if not (truth(asked.query, "follow") and log.running):
-            return Response("".join(log.lines).encode(), headers=TEXT)
+            return web.Response(body="".join(log.lines).encode(), headers=TEXT)
         return await _follow(server, asked, log)
 
     facade.specials["pods", "log"] = logs
 
 
-async def _follow(server: ApiServer, asked: Asked, log: Log) -> Answer:
+async def _follow(server: ApiServer, asked: Asked, log: Log) -> web.StreamResponse:
+    response = web.StreamResponse(headers=TEXT)
+    response.enable_chunked_encoding()
     cursor = follow_one(server, asked)
     try:
-        stream = Stream(asked.request, TEXT)
-        stream.send("".join(log.lines).encode())
+        await response.prepare(asked.request)
+        await response.write("".join(log.lines).encode())
         while log.running:
             await cursor.wait()
-            stream.send("".join(written(log, cursor)).encode())
-            await stream.drained()
-        stream.end()
+            text = "".join(written(log, cursor))
+            if text:
+                await response.write(text.encode())
+        await response.write_eof()
+    except ConnectionError:
+        pass
     finally:
         cursor.close()
-    return stream
+    return response
 
 
 def follow_one(server: ApiServer, asked: Asked) -> Watch:

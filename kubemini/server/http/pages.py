@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import orjson
+from aiohttp import web
 
 from kubemini.machinery.errors import NotAcceptable
 from kubemini.server.http import answers, executing, health, logs, proxies
 from kubemini.server.http.app import Facade
 from kubemini.server.http.health import Check
 from kubemini.server.http.metrics import CONTENT_TYPE
-from kubemini.server.http.wire import Answer, Request, Response
 from kubemini.server.options import Caller
 from kubemini.server.registry import Kind
 from kubemini.server.subresources.token import ISSUER, TokenIssuer
@@ -35,14 +35,14 @@ def install(facade: Facade, *, version: str, patch: str, ready: Check) -> None:
     """Serve the documents of a cluster that emulates Kubernetes `version` (``1.36``) and is `ready` when its caches are in sync."""
     described = orjson.dumps(_version(version, patch))
 
-    async def version_page(request: Request, caller: Caller) -> Answer:
+    async def version_page(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         return answers.json_bytes(described)
 
-    async def root(request: Request, caller: Caller) -> Answer:
+    async def root(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         return answers.json_bytes(orjson.dumps({"paths": _paths(facade)}))
 
-    async def metrics(request: Request, caller: Caller) -> Answer:
-        return Response(facade.metrics.text(), headers=(("Content-Type", CONTENT_TYPE),))
+    async def metrics(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        return web.Response(body=facade.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     facade.pages["/version"] = version_page
     facade.pages["/"] = root
@@ -89,11 +89,11 @@ def _paths(facade: Facade) -> list[str]:
 def _openapi(facade: Facade) -> None:
     documents = _Documents(facade)
 
-    async def index(request: Request, caller: Caller) -> Answer:
+    async def index(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         body, tag = await documents.made(lambda known: known.index())
         return _tagged(request, body, tag)
 
-    async def group_version(request: Request, caller: Caller) -> Answer:
+    async def group_version(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         _accepted(request, _JSON_ONLY)
         path = request.path.removeprefix("/openapi/v3/").rstrip("/")
         found = await documents.made(lambda known: known.group_version(path))
@@ -102,11 +102,11 @@ def _openapi(facade: Facade) -> None:
         body, digest = found
         asked = request.query.get("hash")
         if asked is not None and asked != digest:
-            return Response(status=301, headers=(("Location", f"/openapi/v3/{path}?hash={digest}"),))
+            return web.Response(status=301, headers={"Location": f"/openapi/v3/{path}?hash={digest}"})
         extra = {"Cache-Control": "public, immutable", "Expires": "Fri, 01 Jan 2100 00:00:00 GMT"} if asked else {}
         return _tagged(request, body, f'"{digest}"', extra)
 
-    async def swagger(request: Request, caller: Caller) -> Answer:
+    async def swagger(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         if _accepted(request, (*_JSON_ONLY, *_SWAGGER_PROTOBUF)) in _SWAGGER_PROTOBUF:
             body, tag = await documents.made(_protobuf)
             return _tagged(request, body, tag, {"Content-Type": _SWAGGER_PROTOBUF[0]})
@@ -144,20 +144,20 @@ def _protobuf(documents: OpenApiDocuments) -> tuple[bytes, str]:
     return encode(orjson.loads(body)), tag
 
 
-def _accepted(request: Request, offered: Sequence[str]) -> str:
+def _accepted(request: web.BaseRequest, offered: Sequence[str]) -> str:
     """Return the first media type accepted that is offered. Raise `NotAcceptable`."""
-    for part in (request.headers.get("Accept") or "*/*").split(","):
+    for part in request.headers.get("Accept", "*/*").split(","):
         media = part.partition(";")[0].strip()
         if media in offered:
             return media
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(each for each in offered if '*' not in each)}\n")
 
 
-def _tagged(request: Request, body: bytes, tag: str, extra: dict[str, str] | None = None) -> Response:
-    headers = {"Content-Type": "application/json", "ETag": tag, "Vary": "Accept", **(extra or {})}.items()
+def _tagged(request: web.BaseRequest, body: bytes, tag: str, extra: dict[str, str] | None = None) -> web.Response:
+    headers = {"Content-Type": "application/json", "ETag": tag, "Vary": "Accept", **(extra or {})}
     if request.headers.get("If-None-Match") == tag:
-        return Response(status=304, headers=headers)
-    return Response(body, headers=headers)
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, headers=headers)
 
 
 # ------------------------------------------------------------------------------------------------ OpenID
@@ -166,7 +166,7 @@ def _tagged(request: Request, body: bytes, tag: str, extra: dict[str, str] | Non
 def _openid(facade: Facade, issuer: TokenIssuer) -> None:
     """Serve what others need to verify the tokens of service accounts."""
 
-    async def configuration(request: Request, caller: Caller) -> Answer:
+    async def configuration(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         described = {
             "issuer": ISSUER,
             "jwks_uri": f"https://{facade.address}/openid/v1/jwks",
@@ -176,8 +176,8 @@ def _openid(facade: Facade, issuer: TokenIssuer) -> None:
         }
         return answers.json_bytes(orjson.dumps(described))
 
-    async def keys(request: Request, caller: Caller) -> Answer:
-        return Response(orjson.dumps({"keys": [issuer.public_jwk]}), headers=(("Content-Type", "application/jwk-set+json"),))
+    async def keys(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
+        return web.Response(body=orjson.dumps({"keys": [issuer.public_jwk]}), headers={"Content-Type": "application/jwk-set+json"})
 
     facade.pages["/.well-known/openid-configuration"] = configuration
     facade.pages["/openid/v1/jwks"] = keys

@@ -5,11 +5,12 @@ A proxy answers what a real cluster answers when nothing listens on the port: 50
 
 from __future__ import annotations
 
+from aiohttp import web
+
 from kubemini.api.trees import Tree, get_in
 from kubemini.machinery.errors import BadRequest, ServerError, ServiceUnavailable
 from kubemini.server.http.app import Facade
 from kubemini.server.http.resources import Asked
-from kubemini.server.http.wire import Answer
 from kubemini.server.requests import ApiServer
 
 
@@ -17,7 +18,7 @@ def install(facade: Facade) -> None:
     """Serve them."""
     server = facade.server
 
-    async def forward(asked: Asked) -> Answer:
+    async def forward(asked: Asked) -> web.StreamResponse:
         pod = server.live(asked.served.kind, asked.namespace, asked.where.name).obj
         if not pod["spec"].get("nodeName"):
             raise BadRequest(f"pod {asked.where.name} does not have a host assigned")
@@ -25,17 +26,17 @@ def install(facade: Facade) -> None:
             raise BadRequest("Upgrade request required")
         raise ServerError(f"port-forward is not simulated: no process of pod {asked.where.name} listens on a port")
 
-    async def pod_proxy(asked: Asked) -> Answer:
+    async def pod_proxy(asked: Asked) -> web.StreamResponse:
         name, port = _split(asked.where.name)
         pod = server.live(asked.served.kind, asked.namespace, name).obj
         raise _refused(get_in(pod, "status", "podIP") or "", port or _first_port(pod))
 
-    async def service_proxy(asked: Asked) -> Answer:
+    async def service_proxy(asked: Asked) -> web.StreamResponse:
         name, port = _split(asked.where.name)
         service = server.live(asked.served.kind, asked.namespace, name).obj
         raise _service_refused(server, service, port)
 
-    async def node_proxy(asked: Asked) -> Answer:
+    async def node_proxy(asked: Asked) -> web.StreamResponse:
         name, port = _split(asked.where.name)
         node = server.live(asked.served.kind, "", name).obj
         addresses: list[Tree] = get_in(node, "status", "addresses") or []

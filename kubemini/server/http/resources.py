@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
+from aiohttp import web
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout
+from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.http import answers, bodies, forms, watching
+from kubemini.server.http.bodies import Query
 from kubemini.server.http.metrics import RequestMetrics
-from kubemini.server.http.negotiation import Accepted, choose, choose_watch
+from kubemini.server.http.negotiation import JSON, Accepted, choose, choose_watch
 from kubemini.server.http.paths import ResourcePath
-from kubemini.server.http.wire import Answer, Headers, Query, Request, Response
-from kubemini.server.http.wire.websocket import wanted
 from kubemini.server.options import Caller, ListOptions, Outcome, Patch, WriteOptions
 from kubemini.server.registry import Served
 from kubemini.server.requests import ApiServer
 from kubemini.server.strategy import WriteContext
 from kubemini.server.subresources import ScaleSubresource
 
+BODY_LIMIT: Final = 3 * 1024 * 1024
 WATCH_SECONDS: Final = (1800.0, 3600.0)
 """Bounds of a watch's length where the client names none."""
 FUTURE_WAIT: Final = 3.0
@@ -33,14 +35,14 @@ FUTURE_WAIT: Final = 3.0
 class Asked:
     """A request whose path names something that is served."""
 
-    request: Request
+    request: web.BaseRequest
     where: ResourcePath
     served: Served
     query: Query
     caller: Caller
 
     @property
-    def headers(self) -> Headers:
+    def headers(self) -> Mapping[str, str]:
         """The request's headers."""
         return self.request.headers
 
@@ -58,7 +60,7 @@ class Asked:
 
     def all(self, name: str) -> list[str]:
         """Return every value of a query parameter."""
-        return self.query.getall(name)
+        return list(self.request.query.getall(name, [])) if name in self.query else []
 
     @property
     def deprecation(self) -> list[str]:
@@ -81,7 +83,7 @@ class Resources:
         for push in tuple(self._pushes.values()):
             push.stop()
 
-    async def answer(self, asked: Asked) -> Answer:
+    async def answer(self, asked: Asked) -> web.StreamResponse:
         """Do what the method says. Raise any `ApiStatus`."""
         method, where = asked.request.method, asked.where
         if method in ("GET", "HEAD"):
@@ -98,7 +100,7 @@ class Resources:
 
     # ------------------------------------------------------------------ get
 
-    async def _get(self, asked: Asked) -> Answer:
+    async def _get(self, asked: Asked) -> web.StreamResponse:
         accept = asked.accept()
         served, where = asked.served, asked.where
         kind = served.kind
@@ -136,7 +138,7 @@ class Resources:
 
     # ------------------------------------------------------------------ list and watch
 
-    async def _list_or_watch(self, asked: Asked) -> Answer:
+    async def _list_or_watch(self, asked: Asked) -> web.StreamResponse:
         where, kind = asked.where, asked.served.kind
         options = bodies.list_options(asked.query)
         if where.name:
@@ -154,7 +156,7 @@ class Resources:
             await self._reached(int(options.resource_version))
         return self._list(asked, options, accept)
 
-    def _list(self, asked: Asked, options: ListOptions, accept: Accepted) -> Response:
+    def _list(self, asked: Asked, options: ListOptions, accept: Accepted) -> web.Response:
         served = asked.served
         listing = self.server.list(served, asked.namespace, options)
         if accept.plain:
@@ -168,7 +170,7 @@ class Resources:
             tree = forms.partial_list(listing, accept.version)
         return answers.tree(tree, accept, 200, asked.deprecation)
 
-    def _virtual_list(self, asked: Asked, options: ListOptions, accept: Accepted) -> Response:
+    def _virtual_list(self, asked: Asked, options: ListOptions, accept: Accepted) -> web.Response:
         served, handler = asked.served, asked.served.kind.handler
         if handler is None:
             raise MethodNotAllowed
@@ -185,7 +187,7 @@ class Resources:
         include = asked.query.get("includeObject", "")
         return forms.table_body(objects, asked.served, meta, include=include, now=self.server.env.now(), version=accept.version)
 
-    async def _watch(self, asked: Asked, options: ListOptions) -> Answer:
+    async def _watch(self, asked: Asked, options: ListOptions) -> web.StreamResponse:
         accept = choose_watch(asked.headers.get("Accept"))
         timeout = options.timeout
         if timeout is None or timeout <= 0:
@@ -201,7 +203,7 @@ class Resources:
             self._pushes[id(push)] = push
 
         try:
-            if wanted(asked.request):
+            if asked.headers.get("Upgrade", "").lower() == "websocket":
                 return await watching.respond_websocket(asked.request, feed, timeout, register)
             return await watching.respond_http(asked.request, feed, timeout, register, asked.deprecation)
         finally:
@@ -211,22 +213,22 @@ class Resources:
 
     # ------------------------------------------------------------------ writes
 
-    async def _create(self, asked: Asked) -> Answer:
+    async def _create(self, asked: Asked) -> web.StreamResponse:
         served, where = asked.served, asked.where
         if where.name:
             raise MethodNotAllowed
         accept = asked.accept()
         if served.kind.namespaced and where.namespace is None and served.kind.handler is None:
             raise MethodNotAllowed
-        body = self._body(asked)
+        body = await self._body(asked)
         options = bodies.write_options(asked.query, asked.caller, "CreateOptions", dry=asked.all("dryRun"), duplicates=body.duplicates)
         outcome = await self.server.create(served, asked.namespace, _object_of(body, served), options)
         return self._outcome(asked, outcome, accept)
 
-    async def _act(self, asked: Asked) -> Answer:
+    async def _act(self, asked: Asked) -> web.StreamResponse:
         where = asked.where
         accept = asked.accept()
-        body = bodies.parse(asked.request.body, bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
+        body = bodies.parse(await read(asked.request), bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
         options = bodies.write_options(asked.query, asked.caller, "CreateOptions", dry=asked.all("dryRun"))
         tree = body.value if body.value is not None else {}
         if not isinstance(tree, dict):
@@ -234,19 +236,19 @@ class Resources:
         outcome = await self.server.act(asked.served, asked.namespace, where.name, where.subresource, tree, options)
         return answers.tree(outcome.obj, accept, outcome.code, outcome.warnings)
 
-    async def _update(self, asked: Asked) -> Answer:
+    async def _update(self, asked: Asked) -> web.StreamResponse:
         where, served = asked.where, asked.served
         accept = asked.accept()
-        body = self._body(asked)
+        body = await self._body(asked)
         options = bodies.write_options(asked.query, asked.caller, "UpdateOptions", dry=asked.all("dryRun"), duplicates=body.duplicates)
         outcome = await self.server.update(served, asked.namespace, where.name, _object_of(body, served), options, subresource=where.subresource)
         return self._outcome(asked, outcome, accept)
 
-    async def _patch(self, asked: Asked) -> Answer:
+    async def _patch(self, asked: Asked) -> web.StreamResponse:
         where, served = asked.where, asked.served
         accept = asked.accept()
         media = bodies.media_type(asked.headers.get("Content-Type"))
-        type_, body = bodies.parse_patch(asked.request.body, media, custom=served.kind.custom)
+        type_, body = bodies.parse_patch(await read(asked.request), media, custom=served.kind.custom)
         options = bodies.write_options(asked.query, asked.caller, "PatchOptions", dry=asked.all("dryRun"), patch_type=type_)
         if body.duplicates and options.field_validation == "Strict":
             raise BadRequest(f"error strict decoding patch: {', '.join(body.duplicates)}")
@@ -258,9 +260,9 @@ class Resources:
 
     # ------------------------------------------------------------------ deletes
 
-    async def _delete(self, asked: Asked) -> Answer:
+    async def _delete(self, asked: Asked) -> web.StreamResponse:
         accept = asked.accept(table=False)
-        body = self._delete_body(asked)
+        body = await self._delete_body(asked)
         if asked.where.subresource:
             raise MethodNotAllowed
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
@@ -270,12 +272,12 @@ class Resources:
             obj = forms.partial(obj, accept.version)
         return answers.tree(obj, accept, outcome.code, outcome.warnings)
 
-    async def _delete_collection(self, asked: Asked) -> Answer:
+    async def _delete_collection(self, asked: Asked) -> web.StreamResponse:
         served = asked.served
         accept = asked.accept(collection=True, table=False)
         if served.kind.namespaced and asked.where.namespace is None:
             raise MethodNotAllowed
-        body = self._delete_body(asked)
+        body = await self._delete_body(asked)
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
         found = await self.server.delete_collection(served, asked.namespace, bodies.list_options(asked.query), options)
         meta = {"resourceVersion": str(self.server.store.revision)}
@@ -292,8 +294,8 @@ class Resources:
         items = found if served.kind.custom else [{key: value for key, value in item.items() if key not in ("apiVersion", "kind")} for item in found]
         return answers.tree({"kind": served.kind.list_kind, "apiVersion": served.api_version, "metadata": meta, "items": items}, accept)
 
-    def _delete_body(self, asked: Asked) -> Tree | None:
-        data = asked.request.body
+    async def _delete_body(self, asked: Asked) -> Tree | None:
+        data = await read(asked.request)
         if not data:
             return None
         body = bodies.parse(data, bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
@@ -303,20 +305,20 @@ class Resources:
 
     # ------------------------------------------------------------------ bodies and answers
 
-    def _body(self, asked: Asked) -> bodies.Body:
+    async def _body(self, asked: Asked) -> bodies.Body:
         media = bodies.media_type(asked.headers.get("Content-Type"))
-        return bodies.parse(asked.request.body, media, None if asked.served.kind.custom else self.schemas)
+        return bodies.parse(await read(asked.request), media, None if asked.served.kind.custom else self.schemas)
 
     def _context(self, caller: Caller) -> WriteContext:
         return self.server.context(WriteOptions(caller=caller))
 
-    def _outcome(self, asked: Asked, outcome: Outcome, accept: Accepted) -> Response:
+    def _outcome(self, asked: Asked, outcome: Outcome, accept: Accepted) -> web.Response:
         warnings = [*asked.deprecation, *outcome.warnings]
         if outcome.record is not None and accept.plain and asked.served.stored_as_is:
             return answers.json_bytes(outcome.record.bytes, outcome.code, warnings)
         return self._object(asked, outcome.obj, accept, outcome.code, warnings)
 
-    def _object(self, asked: Asked, obj: Tree, accept: Accepted, code: int = 200, warnings: list[str] | None = None) -> Response:
+    def _object(self, asked: Asked, obj: Tree, accept: Accepted, code: int = 200, warnings: list[str] | None = None) -> web.Response:
         if accept.as_ == "Table":
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             if obj.get("kind") == "Scale" and asked.served.kind.kind != "Scale":
@@ -326,6 +328,14 @@ class Resources:
         elif accept.as_:
             obj = forms.partial(obj, accept.version)
         return answers.tree(obj, accept, code, warnings or ())
+
+
+async def read(request: web.BaseRequest) -> bytes:
+    """Return a request's body. Raise `TooLarge`."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise TooLarge(f"Request entity too large: limit is {BODY_LIMIT}") from None
 
 
 def _of_name(options: ListOptions, name: str) -> ListOptions:
@@ -350,4 +360,4 @@ def _json_type(value: Any) -> str:
     return {bool: "bool", str: "string", int: "number", float: "number", list: "array"}.get(type(value), "object")
 
 
-__all__ = ["Asked", "Resources"]
+__all__ = ["BODY_LIMIT", "JSON", "Asked", "Resources", "read"]

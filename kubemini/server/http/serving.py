@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from aiohttp import web
 
-from kubemini.machinery.errors import ConfigError, TooLarge
-from kubemini.server.http import answers
-from kubemini.server.http.app import Facade
-from kubemini.server.http.wire import Connection, Request, Response
+from kubemini.machinery.errors import ConfigError
+from kubemini.server.http.app import BODY_LIMIT, Facade
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 2.0
-"""How long requests under way may take when the listener stops."""
-BODY_LIMIT = 3 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,7 @@ class Listener:
         self.host = host
         self.port = port
         self.tls = certificates([host] if host not in ("0.0.0.0", "::") else []) if tls else None  # noqa: S104
-        self._server: asyncio.Server | None = None
-        self._connections: dict[int, Connection] = {}
+        self._runner: web.ServerRunner | None = None
 
     @property
     def url(self) -> str:
@@ -62,34 +58,26 @@ class Listener:
 
     async def start(self) -> None:
         """Listen. Raise `ConfigError` when the address cannot be had."""
-        loop = asyncio.get_running_loop()
-        context = self.tls.context if self.tls else None
+        server = web.Server(self.facade.handle, request_factory=_request, handler_cancellation=True)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=STOP_SECONDS, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls.context if self.tls else None, backlog=512)
         try:
-            self._server = await loop.create_server(self._connection, self.host, self.port, ssl=context, backlog=512, reuse_address=True)
+            await site.start()
         except OSError as problem:
-            why = f"cannot listen on {self.host}:{self.port}: {problem.strerror or problem}"
-            raise ConfigError(f"--port {self.port}: {why}; choose another port, or 0 for a free one") from None
-        self.port = self._server.sockets[0].getsockname()[1]
+            await self._runner.cleanup()
+            raise ConfigError(
+                f"--port {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port, or 0 for a free one"
+            ) from None
+        self.port = self._runner.addresses[0][1]
         self.facade.address = f"{self.host}:{self.port}"
 
-    def _connection(self) -> Connection:
-        return Connection(self.facade.handle, self._connections, body_limit=BODY_LIMIT, too_large=_too_large)
-
     async def stop(self) -> None:
-        """Stop listening; open watches end, and requests under way have a moment to."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
-        self.facade.close()
-        for connection in tuple(self._connections.values()):
-            connection.close()
-        busy = [connection.task for connection in self._connections.values() if connection.task is not None]
-        if busy:
-            await asyncio.wait(busy, timeout=STOP_SECONDS)
-        for connection in tuple(self._connections.values()):
-            connection.abort()
-        await server.wait_closed()
+        """Stop listening; open watches end."""
+        if self._runner is not None:
+            self.facade.close()
+            await self._runner.cleanup()
+            self._runner = None
 
     def kubeconfig(self, token: str) -> dict[str, object]:
         """Return a kubeconfig for this listener."""
@@ -107,8 +95,9 @@ class Listener:
         }
 
 
-def _too_large(request: Request) -> Response:
-    return answers.failure(request.headers, TooLarge(f"Request entity too large: limit is {BODY_LIMIT}"))
+def _request(message: object, payload: object, protocol: object, writer: object, task: object) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)  # type: ignore[arg-type]
 
 
 def write_kubeconfig(path: Path, config: dict[str, object]) -> None:

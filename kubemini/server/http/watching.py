@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import orjson
+from aiohttp import WSMsgType, web
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import ApiStatus, BadRequest, Expired
+from kubemini.machinery.errors import ApiStatus, Expired
 from kubemini.server.http import answers, forms
 from kubemini.server.http.metrics import RequestMetrics
 from kubemini.server.http.negotiation import Accepted
-from kubemini.server.http.wire import Answer, Request, Stream, WebSocket
-from kubemini.server.http.wire.streams import framed
-from kubemini.server.http.wire.websocket import Refused
 from kubemini.server.options import ListOptions
 from kubemini.server.reading import WatchStart
 from kubemini.server.registry import Served
@@ -128,10 +127,10 @@ class Feed:
             records = start.initial[self._sent : self._sent + BATCH]
             self._sent += len(records)
             self._count(len(records))
-            return [framed(self._encoder.event("ADDED", record)) for record in records]
+            return [_chunk(self._encoder.event("ADDED", record)) for record in records]
         if self._unmarked:
             self._unmarked = False
-            return [framed(self._encoder.bookmark(start.revision, initial_end=True))]
+            return [_chunk(self._encoder.bookmark(start.revision, initial_end=True))]
         cursor = start.cursor
         try:
             events = cursor.poll(BATCH)
@@ -145,24 +144,24 @@ class Feed:
 
     def _end(self, gone: Expired) -> list[bytes]:
         self.over = True
-        return [framed(error_line(gone))]
+        return [_chunk(error_line(gone))]
 
     def _frame(self, event: WatchEvent) -> bytes:
         change = event.change
         if not self._shared or change is None:
-            return framed(self._encoder.event(event.type, event.record))
+            return _chunk(self._encoder.event(event.type, event.record))
         frames = change.frames
         if frames is None:
             frames = change.frames = {}
         frame = frames.get(event.type)
         if frame is None:
-            frame = frames[event.type] = framed(self._encoder.event(event.type, event.record))
+            frame = frames[event.type] = _chunk(self._encoder.event(event.type, event.record))
         return frame
 
     def bookmark(self) -> bytes:
         """Return a BOOKMARK at the revision up to which everything was taken, as one chunk."""
         start = self._start
-        return b"" if isinstance(start, Expired) else framed(self._encoder.bookmark(start.cursor.revision))
+        return b"" if isinstance(start, Expired) else _chunk(self._encoder.bookmark(start.cursor.revision))
 
     @property
     def ready(self) -> bool:
@@ -183,6 +182,10 @@ class Feed:
     def _count(self, events: int) -> None:
         kind = self._served.kind
         self._metrics.delivered(kind.group, self._served.version.name, kind.kind, events)
+
+
+def _chunk(line: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(line), line)
 
 
 def _lines(chunks: Sequence[bytes]) -> list[str]:
@@ -254,40 +257,58 @@ class Push:
 Register = Callable[[Push], None]
 
 
-async def respond_http(request: Request, feed: Feed, timeout: float, register: Register, warnings: Sequence[str] = ()) -> Answer:
-    """Answer a watch over a chunked response. The head goes out before the first event: clients wait for it."""
-    stream = Stream(request, (*answers.JSON_FIELDS, *answers.warned(warnings)))
+async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, register: Register, warnings: Sequence[str] = ()) -> web.StreamResponse:
+    """Answer a watch over a chunked response."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+    answers.warn(response, warnings)
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    # The headers must be on the wire before the first event: clients wait for them
+    await response.write(b"")
+    transport = request.transport
+    if transport is None:
+        return response
+    write = transport.write
 
     def send(chunks: list[bytes]) -> None:
-        stream.send_chunks(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
-    push = Push(feed, timeout, send, lambda: stream.backlog)
+    push = Push(feed, timeout, send, transport.get_write_buffer_size)
     register(push)
     await push.run()
-    stream.end()
-    return stream
+    with suppress(ConnectionError):
+        await response.write_eof()
+    return response
 
 
-async def respond_websocket(request: Request, feed: Feed, timeout: float, register: Register) -> Answer:
-    """Answer a watch over a WebSocket: one event per text message. Raise `BadRequest`."""
-    try:
-        socket = WebSocket(request)
-    except Refused as why:
-        raise BadRequest(str(why)) from None
-
-    def send(chunks: list[bytes]) -> None:
-        if not socket.closed:
-            for line in _lines(chunks):
-                socket.send_text(line)
-
-    push = Push(feed, timeout, send, lambda: socket.backlog)
+async def respond_websocket(request: web.BaseRequest, feed: Feed, timeout: float, register: Register) -> web.StreamResponse:
+    """Answer a watch over a WebSocket: one event per text message."""
+    socket = web.WebSocketResponse(autoping=True)
+    await socket.prepare(request)
+    waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
+    push = Push(feed, timeout, waiting.put_nowait, lambda: waiting.qsize() * BACKLOG)
     register(push)
-    following = asyncio.ensure_future(push.run())
-    following.add_done_callback(lambda _: socket.close())
+
+    async def send() -> None:
+        while True:
+            for line in _lines(await waiting.get()):
+                await socket.send_str(line)
+            waiting.task_done()
+
+    async def listen() -> None:
+        async for message in socket:
+            if message.type is WSMsgType.ERROR:
+                break
+
+    async def follow() -> None:
+        await push.run()
+        await waiting.join()
+
+    tasks = [asyncio.ensure_future(each) for each in (send(), listen(), follow())]
     try:
-        async for _ in socket:
-            pass  # nothing that a client says changes its watch
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        push.stop()
-        await following
+        for task in tasks:
+            task.cancel()
+    await socket.close()
     return socket

@@ -8,12 +8,15 @@ the Service has an external name; any other Service refuses the connection, whic
 from __future__ import annotations
 
 import asyncio
+import ssl
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
+import aiohttp
 import orjson
 
 from kubemini.api.trees import Tree
@@ -25,11 +28,9 @@ from kubemini.server.registry import Served
 from kubemini.server.strategy import Reader
 from kubemini.store import Store
 
-if TYPE_CHECKING:
-    from kubemini.server.http.calling import Caller
-
 MUTATING: Final = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING: Final = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+DEFAULT_TIMEOUT: Final = 10
 
 
 class Denied(ApiStatus):
@@ -41,6 +42,10 @@ class Denied(ApiStatus):
         super().__init__(f'admission webhook "{name}" {text}', details=status.get("details"))
         self.code = max(int(status.get("code") or 0), 400)
         self.reason = status.get("reason") or ("Forbidden" if self.code == 403 else "")
+
+
+class _CallFailed(Exception):
+    """A webhook could not be asked, or gave no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,10 @@ class _Hook:
     def tolerant(self) -> bool:
         return self.tree.get("failurePolicy") == "Ignore"
 
+    @property
+    def timeout(self) -> int:
+        return int(self.tree.get("timeoutSeconds") or DEFAULT_TIMEOUT)
+
 
 class UserWebhooks(AsyncAdmission):
     """The webhooks of one cluster."""
@@ -65,13 +74,11 @@ class UserWebhooks(AsyncAdmission):
     def __init__(self, store: Store, reader: Reader) -> None:
         self._mutating = _Hooks(store, MUTATING)
         self._validating = _Hooks(store, VALIDATING)
-        self._reader = reader
-        self._caller: Caller | None = None
+        self._caller = _Caller(reader)
 
     async def close(self) -> None:
         """Give connections back."""
-        if self._caller is not None:
-            await self._caller.close()
+        await self._caller.close()
 
     def matches(self, request: AdmissionRequest) -> bool:
         """Tell whether any webhook may want to hear of a write."""
@@ -124,8 +131,6 @@ class UserWebhooks(AsyncAdmission):
 
     async def _ask(self, hook: _Hook, served: Served, request: AdmissionRequest) -> Tree | None:
         """Return a webhook's consent, None where it is not asked or its failure is ignored. Raise `Denied`, `InternalError`."""
-        # Imported here: only clusters with webhooks need it
-        from kubemini.server.http.calling import Caller, CallFailed
         from kubemini.server.policies.conditions import ConditionFailed, conditions_hold
 
         uid = request.ctx.env.uid()
@@ -135,10 +140,8 @@ class UserWebhooks(AsyncAdmission):
             scope = {"object": obj, "oldObject": old, "request": attributes, "namespaceObject": None, "params": None, "variables": {}}
             if not conditions_hold(hook.tree.get("matchConditions") or (), scope):
                 return None
-            if self._caller is None:
-                self._caller = Caller(self._reader)
-            response = await self._caller.call(hook.tree, {**attributes, "object": obj, "oldObject": old})
-        except (CallFailed, ConditionFailed) as problem:
+            response = await self._caller.call(hook, {**attributes, "object": obj, "oldObject": old})
+        except (_CallFailed, ConditionFailed) as problem:
             if hook.tolerant:
                 return None
             raise InternalError(f'Internal error occurred: failed calling webhook "{hook.name}": {problem}') from None
@@ -175,3 +178,87 @@ def _matcher(hook: Tree) -> Matcher:
         objects=hook.get("objectSelector"),
         exact=hook.get("matchPolicy") == "Exact",
     )
+
+
+class _Caller:
+    """Sends reviews. Connections are kept."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._session: aiohttp.ClientSession | None = None
+        self._contexts: dict[str, ssl.SSLContext] = {}
+
+    async def close(self) -> None:
+        """Close every connection."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def call(self, hook: _Hook, request: Tree) -> Tree:
+        """Return the response part of a webhook's answer. Raise `_CallFailed`."""
+        client: Tree = hook.tree.get("clientConfig") or {}
+        version = next((each for each in hook.tree.get("admissionReviewVersions") or () if each in ("v1", "v1beta1")), "v1")
+        kind = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}"}
+        url = f"{self._url(client)}?timeout={hook.timeout}s"
+        head = f'failed to call webhook: Post "{url}": '
+        try:
+            body = await self._post(url, orjson.dumps({**kind, "request": request}), self._context(client.get("caBundle") or ""), hook.timeout)
+            review = orjson.loads(body)
+            response = review["response"]
+            if response["uid"] != request["uid"]:
+                raise _CallFailed(f'received invalid webhook response: expected response.uid="{request["uid"]}", got "{response["uid"]}"')
+        except TimeoutError:
+            raise _CallFailed(f"{head}context deadline exceeded") from None
+        except aiohttp.ClientConnectorCertificateError as problem:
+            raise _CallFailed(f"{head}tls: failed to verify certificate: x509: {problem.certificate_error}") from None
+        except (aiohttp.ClientError, OSError) as problem:
+            raise _CallFailed(f"{head}{_why(problem, url)}") from None
+        except (ValueError, KeyError, TypeError):
+            raise _CallFailed("failed to call webhook: received invalid webhook response: the answer is no AdmissionReview with a response") from None
+        return dict(response)
+
+    async def _post(self, url: str, body: bytes, context: ssl.SSLContext, seconds: int) -> bytes:
+        session = self._session
+        if session is None:
+            session = self._session = aiohttp.ClientSession()
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        async with session.post(url, data=body, ssl=context, timeout=timeout, headers=headers) as answer:
+            if answer.status != 200:
+                raise _CallFailed(f"failed to call webhook: an error on the server ({answer.reason}) has prevented the request from succeeding")
+            return await answer.read()
+
+    def _url(self, client: Tree) -> str:
+        """Return where a webhook is. Raise `_CallFailed`."""
+        if client.get("url"):
+            return str(client["url"])
+        service: Tree = client.get("service") or {}
+        name, namespace, port = service.get("name", ""), service.get("namespace", ""), service.get("port") or 443
+        found = self._reader.get("services", namespace, name)
+        if found is None:
+            raise _CallFailed(f'failed to call webhook: service "{name}" not found')
+        external = found["spec"].get("externalName")
+        if external:
+            return f"https://{external}:{port}{service.get('path') or ''}"
+        url = f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
+        address = found["spec"].get("clusterIP") or name
+        raise _CallFailed(f'failed to call webhook: Post "{url}": dial tcp {address}:{port}: connect: connection refused')
+
+    def _context(self, bundle: str) -> ssl.SSLContext:
+        """Return the trust of a CA bundle, kept for the next call. Raise `_CallFailed`."""
+        found = self._contexts.get(bundle)
+        if found is None:
+            try:
+                found = ssl.create_default_context(cadata=b64decode(bundle).decode() if bundle else None)
+            except (ValueError, ssl.SSLError) as problem:
+                raise _CallFailed(f"failed to call webhook: unable to load root certificates: {problem}") from None
+            self._contexts[bundle] = found
+        return found
+
+
+def _why(problem: Exception, url: str) -> str:
+    cause = getattr(problem, "os_error", problem)
+    if isinstance(cause, ConnectionRefusedError):
+        where = urlsplit(url)
+        return f"dial tcp {where.hostname}:{where.port or 443}: connect: connection refused"
+    return str(problem) or type(problem).__name__
