@@ -12,7 +12,7 @@ CONFORMANCE = ROOT.parent / "shared" / "conformance"
 
 # No deadline: a time limit on a shared machine is a coin toss. A red run on CI must be red for the next reader too, so
 # examples are drawn from a fixed seed there; `--hypothesis-profile thorough` searches.
-settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=50, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile("ci" if os.environ.get("CI") else "default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import JOBS
@@ -18,6 +18,8 @@ from kubemini.testing.invariants.job import condition, finished, job_invariants
 CONTROLLERS = "namespaces,service-accounts,garbage-collector,job,nodes,scheduler,kubelet"
 ROUGH = Faults(watch_delay=0.5, request_delay=0.05, lost_before=0.03, lost_after=0.03, conflict=0.05)
 PROCESS = "kube-controller-manager"
+FEWER = settings(max_examples=max(settings.default.max_examples // 2, 1))
+"""A whole life each: fewer examples than a test of a function."""
 
 
 @st.composite
@@ -88,18 +90,21 @@ def run(job: Tree, steps: list[Any], seed: int, faults: Faults) -> Tree:
     return simulate(scenario, seed=seed, faults=faults, fleet="cpu:1", controllers=CONTROLLERS, debug=True)
 
 
+@FEWER
 @given(job=jobs(), steps=STEPS, seed=st.integers(0, 2**16))
 def test_jobs_keep_their_promises(job: Tree, steps: list[Any], seed: int) -> None:
     """On a perfect network every promise holds whatever is done to the pods."""
     run(job, steps, seed, PERFECT)
 
 
+@FEWER
 @given(job=jobs(), steps=STEPS, seed=st.integers(0, 2**16))
 def test_jobs_keep_their_promises_under_faults(job: Tree, steps: list[Any], seed: int) -> None:
     """With late events, lost requests, conflicts and restarts too."""
     run(job, steps, seed, ROUGH)
 
 
+@FEWER
 @given(job=jobs(), seed=st.integers(0, 2**16))
 def test_undisturbed_jobs_complete(job: Tree, seed: int) -> None:
     """A Job whose pods all succeed completes with exactly its completions."""

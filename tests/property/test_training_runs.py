@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import CLUSTER_QUEUES, JOB_SETS
@@ -24,6 +24,8 @@ from kubemini.testing.invariants.jobset import jobset_invariants
 ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
 PROCESSES = ("kube-controller-manager", "kube-scheduler", "kubelet", "jobset-controller-manager", "kueue-controller-manager")
 GPUS = 8
+FEWER = settings(max_examples=max(settings.default.max_examples // 2, 1))
+"""A whole control plane each: fewer examples than a test of a function."""
 NODES = 4
 FLEET = [{"count": NODES, "name": "g-", "cpu": 64, "memory": "256Gi", "resources": {"nvidia.com/gpu": GPUS}}]
 
@@ -141,12 +143,14 @@ async def play(cluster: SimCluster, plan: Plan) -> None:
     assert await cluster.list("workload") == []
 
 
+@FEWER
 @given(plan=PLANS)
 def test_gangs_keep_their_promises(plan: Plan) -> None:
     """On a perfect network: all-or-nothing admission, capacity, one attempt at a time, nothing left after deletion."""
     simulate(lambda cluster: play(cluster, plan), seed=plan.seed, faults=PERFECT, fleet=FLEET, debug=True)
 
 
+@FEWER
 @given(plan=PLANS)
 def test_gangs_keep_their_promises_under_faults(plan: Plan) -> None:
     """With late events, lost requests, conflicts and restarts too."""
