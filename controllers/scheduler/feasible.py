@@ -55,11 +55,11 @@ class _Shadows:
         self.drawn = 0
         """Terms that make some domains score higher than others: then a heap of nodes does not do."""
 
-    def follow(self) -> bool:
-        """Come up to date; tell whether a domain was freed or all was looked at anew."""
+    def follow(self) -> tuple[bool, bool]:
+        """Come up to date; tell whether a domain was freed (or all was looked at anew), and whether anything changed."""
         terms = self._cache.terms
         if self._position == terms.end:
-            return False
+            return False, False
         freed = False
         if self._position < terms.base:
             self.forbidden.clear()
@@ -71,7 +71,7 @@ class _Shadows:
             for sign, stated in terms.log[self._position - terms.base :]:
                 freed = self._take(stated, sign) or freed
         self._position = terms.end
-        return freed
+        return freed, True
 
     def _take(self, stated: Stated, sign: int) -> bool:
         info = self._cache.nodes.get(stated.node)
@@ -134,10 +134,10 @@ class Signature:
 
     def _refresh(self) -> None:
         cache = self._cache
-        freed = self._shadows.follow()
+        freed, moved = self._shadows.follow()
         end = cache.base + len(cache.log)
         changed = end - self._position
-        if freed or self._position < cache.base or changed > 2 * len(cache.nodes) + 64:
+        if freed or (moved and self._wishes) or self._position < cache.base or changed > 2 * len(cache.nodes) + 64:
             self._rebuild()
         elif changed:
             names = dict.fromkeys(cache.log[self._position - cache.base :]) if changed > 1 else (cache.log[-1],)
@@ -196,7 +196,8 @@ class Signature:
         while heap:
             _, _, name, version = heap[0]
             if versions.get(name, 0) == version and not self._shadows.on(nodes[name]):
-                if name in self._cache.nominated or (self._wishes and (self._cache.nominated or self._shadows.forbidden)):
+                if name in self._cache.nominated or (self._wishes and self._cache.nominated):
+                    # Nominated pods may close nodes, and with them the range that wishes are measured by
                     return None
                 return name
             heapq.heappop(heap)

@@ -18,6 +18,8 @@ from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View, tree_of
 
 TERMINAL = ("Succeeded", "Failed")
+RECENT = 500
+"""Revisions for which the scheduler's view may be behind."""
 
 
 def scheduler_invariants() -> list[Invariant]:
@@ -151,7 +153,8 @@ class OneNode(_OfPods):
 class Constraints(_OfPods):
     """4: when a pod is bound, every hard constraint holds: selector, affinity, taints, ports, spread, pods both ways, volumes, claims.
 
-    The scheduler decides on a view that may be stale by what happened since; what it cannot know is forgiven: a node or namespace that changed its labels or taints.
+    The scheduler decides on a view that is a moment old, and what it cannot know is forgiven: nodes that changed their labels or taints, and where spread and
+    affinity count on pods or nodes, that one of those has just left or come.
     """
 
     name = "hard constraints"
@@ -159,9 +162,15 @@ class Constraints(_OfPods):
     def __init__(self) -> None:
         self._restless: dict[str, None] = {}
         """Nodes whose labels or taints changed after they were first seen."""
+        self._moved = -RECENT
+        """The revision at which a pod left last, or a node came or went."""
+        self._revision = 0
 
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
-        """Note restless nodes."""
+        """Note restless nodes and leaving pods."""
+        self._revision = change.revision
+        if (table == "nodes" and (change.old is None or change.new is None)) or (table == "pods" and _leaves(tree_of(change.old), tree_of(change.new))):
+            self._moved = change.revision
         if table == "nodes" and change.old is not None and change.new is not None:
             old, new = change.old.obj, change.new.obj
             if old["metadata"].get("labels") != new["metadata"].get("labels") or _added_taints(old, new):
@@ -208,8 +217,17 @@ class Constraints(_OfPods):
         refused = affinity.compute(pod, cache, lambda namespace: labels.get(namespace, {})).refusal(info) or spreading.compute(pod, cache).refusal(
             info
         )
+        if refused is affinity.NO_AFFINITY or refused is spreading.SKEWED:
+            refused = refused if self._revision - self._moved > RECENT else None
         if refused is not None:
             yield f"{_name(pod)} was bound to {name}: {refused.reasons[0]}"
+
+
+def _leaves(old: Tree | None, new: Tree | None) -> bool:
+    """Tell whether a pod went, ended, or began to go."""
+    if old is None:
+        return False
+    return new is None or (ended(new) and not ended(old)) or ("deletionTimestamp" in new["metadata"] and "deletionTimestamp" not in old["metadata"])
 
 
 def _added_taints(old: Tree, new: Tree) -> bool:
