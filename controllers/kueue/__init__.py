@@ -17,7 +17,11 @@ from kubemini.controllers.kueue.queue_controllers import ClusterQueueController,
 from kubemini.controllers.kueue.scheduler import Scheduler
 from kubemini.controllers.kueue.topology.failures import NodeFailures
 from kubemini.controllers.kueue.topology.ungater import Ungater
-from kubemini.controllers.kueue.webhooks import jobs, pods, quota, serving, workloads
+from kubemini.controllers.kueue.webhooks import jobs as job_webhooks
+from kubemini.controllers.kueue.webhooks import pods as pod_webhooks
+from kubemini.controllers.kueue.webhooks import quota as quota_webhooks
+from kubemini.controllers.kueue.webhooks import serving as serving_webhooks
+from kubemini.controllers.kueue.webhooks import workloads as workload_webhooks
 from kubemini.controllers.kueue.workload_controller import WorkloadController
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
@@ -53,4 +57,10 @@ def create(settings: Settings) -> list[Controller]:
 def webhooks(settings: Settings) -> list[Webhook]:
     """Build its webhooks."""
     config = KueueConfig.of(settings.kueue, settings.gates)
-    return [*quota.webhooks(), *workloads.webhooks(), *jobs.webhooks(config), *pods.webhooks(config), *serving.webhooks(config)]
+    return [
+        *quota_webhooks.webhooks(),
+        *workload_webhooks.webhooks(),
+        *job_webhooks.webhooks(config),
+        *pod_webhooks.webhooks(config),
+        *serving_webhooks.webhooks(config),
+    ]

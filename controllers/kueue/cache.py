@@ -156,7 +156,10 @@ class Cache:
         preemption = spec.get("preemption") or {}
         borrow = preemption.get("borrowWithinCohort") or {}
         state.policy = Policy(
-            preemption.get("withinClusterQueue", NEVER), preemption.get("reclaimWithinCohort", NEVER), borrow.get("policy", NEVER) != NEVER, borrow.get("maxPriorityThreshold")
+            preemption.get("withinClusterQueue", NEVER),
+            preemption.get("reclaimWithinCohort", NEVER),
+            borrow.get("policy", NEVER) != NEVER,
+            borrow.get("maxPriorityThreshold"),
         )
         fungibility = spec.get("flavorFungibility") or {}
         state.fungibility = Fungibility(

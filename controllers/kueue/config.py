@@ -95,7 +95,9 @@ class KueueConfig:
             admission_fair_sharing=_admission_fair_sharing(raw.get("admissionFairSharing")),
             excluded_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
             transformations={
-                each["input"]: Transformation(each["input"], each.get("strategy", "Retain") != "Replace", each.get("outputs") or {}, each.get("multiplyBy", ""))
+                each["input"]: Transformation(
+                    each["input"], each.get("strategy", "Retain") != "Replace", each.get("outputs") or {}, each.get("multiplyBy", "")
+                )
                 for each in resources.get("transformations") or ()
             },
             ignore_undeclared=raw.get("quotaCheckStrategy") == "IgnoreUndeclared" or resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
@@ -130,4 +132,6 @@ def _admission_fair_sharing(raw: Mapping[str, Any] | None) -> AdmissionFairShari
     if raw is None:
         return None
     weights = {name: float(value) for name, value in (raw.get("resourceWeights") or {}).items()}
-    return AdmissionFairSharing(_seconds(raw.get("usageHalfLifeTime"), 0.0) or 0.0, _seconds(raw.get("usageSamplingInterval"), 300.0) or 300.0, weights)
+    return AdmissionFairSharing(
+        _seconds(raw.get("usageHalfLifeTime"), 0.0) or 0.0, _seconds(raw.get("usageSamplingInterval"), 300.0) or 300.0, weights
+    )

@@ -17,7 +17,7 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.amounts import Usage, amounts
 from kubemini.controllers.kueue.cache import Cache, QueueState
 from kubemini.controllers.kueue.fairness import FairPreemption
-from kubemini.controllers.kueue.flavors import Assigner, Assignment, Mode
+from kubemini.controllers.kueue.flavors import Assigner, Assignment, Mode, Oracle
 from kubemini.controllers.kueue.ordering import classic_key, tournament
 from kubemini.controllers.kueue.preemption import Preemption, Target, Wish
 from kubemini.controllers.kueue.quota import Undo
@@ -84,15 +84,19 @@ class Places(Protocol):
 
     def mismatch(self, queue: QueueState, pod_set: Tree, flavor: str) -> str:
         """Return why a flavor does not do for the topology request of a pod set, or ""."""
+        ...
 
     def begin(self) -> None:
         """Start a cycle: forget what was supposed."""
+        ...
 
     def place(self, entry: Entry, assignment: Assignment, gone: Mapping[str, Info], *, empty: bool = False) -> str:
         """Place an assignment's pod sets without the Workloads in `gone` (on an empty cluster: without any); return why it cannot, or ""."""
+        ...
 
     def suppose(self, assignment: Assignment) -> None:
         """Count an assignment's places until the cycle ends."""
+        ...
 
 
 class Situation(Protocol):
@@ -103,9 +107,11 @@ class Situation(Protocol):
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace."""
+        ...
 
     def limit_ranges(self, namespace: str) -> Sequence[Tree]:
         """Return the LimitRanges of a namespace."""
+        ...
 
 
 class Cycle:
@@ -187,7 +193,7 @@ class Cycle:
             discount=discount,
         )
 
-    def _oracle(self, queue: QueueState, info: Info):  # type: ignore[no-untyped-def]
+    def _oracle(self, queue: QueueState, info: Info) -> Oracle:
         if self.fair is None:
             return self.preemption.oracle(queue, info)
         return Preemption.oracle(_FairView(self.cache, self.fair), queue, info)
@@ -197,7 +203,11 @@ class Cycle:
         entry.assignment, entry.targets = self._attempt(entry, assigner, None)
         if self._good(entry.assignment, entry.targets) or not self.config.on("PartialAdmission"):
             return
-        reducible = {each["name"]: each["count"] - each["minCount"] for each in entry.info.pod_sets if each.get("minCount") and each["minCount"] < each["count"]}
+        reducible = {
+            each["name"]: each["count"] - each["minCount"]
+            for each in entry.info.pod_sets
+            if each.get("minCount") and each["minCount"] < each["count"]
+        }
         total = sum(reducible.values())
         if not total:
             return
@@ -272,7 +282,9 @@ class Cycle:
                 self._suppose(entry)
             return
         if any(target.info.key in self.preempted for target in entry.targets):
-            entry.refuse(names.WAITING_FOR_QUOTA, "Workload has overlapping preemption targets with another workload", Requeue.FAILED_AFTER_NOMINATION)
+            entry.refuse(
+                names.WAITING_FOR_QUOTA, "Workload has overlapping preemption targets with another workload", Requeue.FAILED_AFTER_NOMINATION
+            )
             return
         if not self._still_fits(entry):
             entry.refuse(names.WAITING_FOR_QUOTA, "Workload no longer fits after processing another workload", Requeue.FAILED_AFTER_NOMINATION)
@@ -356,4 +368,3 @@ class _FairView(Preemption):
 
     def targets(self, wish: Wish) -> list[Target]:
         return self._fair.targets(wish)
-

@@ -94,7 +94,13 @@ class FairPreemption:
     def _candidates(self, wish: Wish) -> dict[str, _Round]:
         queue, info = wish.queue, wish.info
         own = queue.name
-        found = {own: [each for each in queue.holding.values() if each.key != info.key and queue.policy.within != NEVER and allowed(queue.policy.within, info, each)]}
+        found = {
+            own: [
+                each
+                for each in queue.holding.values()
+                if each.key != info.key and queue.policy.within != NEVER and allowed(queue.policy.within, info, each)
+            ]
+        }
         if queue.policy.reclaim != NEVER and queue.node.parent is not None:
             for name in self.cache.tree_of(queue):
                 other = self.cache.queues.get(name)
@@ -102,7 +108,8 @@ class FairPreemption:
                     continue
                 found[name] = [each for each in other.holding.values() if allowed(queue.policy.reclaim, info, each)]
         return {
-            name: _Round(sorted((each for each in infos if uses(each, wish.needing)), key=lambda each: order(each, own))) for name, infos in found.items()
+            name: _Round(sorted((each for each in infos if uses(each, wish.needing)), key=lambda each: order(each, own)))
+            for name, infos in found.items()
         }
 
     def _first(self, wish: Wish, rounds: dict[str, _Round], undo: Undo, gone: dict[str, Info]) -> tuple[list[Target], dict[str, _Round]]:
@@ -174,12 +181,13 @@ class FairPreemption:
         if node.queue:
             return node.name if rounds[node.name].left() else None
         way = {id(each) for each in (wish.queue.node, *wish.queue.node.ancestors())}
-        while not node.queue:
+        while True:
             options = [child for child in node.children if self._open(child, rounds, way, wish)]
             if not options:
                 return None
             node = max(options, key=lambda child: (share(child), child.queue and child is wish.queue.node))
-        return node.name
+            if node.queue:
+                return node.name
 
     def _open(self, node: Node, rounds: Mapping[str, _Round], way: set[int], wish: Wish) -> bool:
         if id(node) not in way and not any(node.borrowing_with(fr) for fr in wish.needing):

@@ -123,7 +123,9 @@ class Assignment:
 
     def message(self) -> str:
         """Return why it does not fit as it is."""
-        return "; ".join(f"couldn't assign flavors to pod set {each.name}: {', '.join(sorted(each.messages))}" for each in self.pod_sets if each.messages)
+        return "; ".join(
+            f"couldn't assign flavors to pod set {each.name}: {', '.join(sorted(each.messages))}" for each in self.pod_sets if each.messages
+        )
 
     def considered(self) -> str:
         """Return what was looked at beside plain fits, as the event of a reservation words it."""

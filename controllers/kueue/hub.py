@@ -152,8 +152,9 @@ class Hub:
             new = adjusted(spec, ranges, overhead)
             if new is not spec:
                 changed = True
-                pod_set = {**pod_set, "template": {**pod_set["template"], "spec": new}}
-            found.append(pod_set)
+                found.append({**pod_set, "template": {**pod_set["template"], "spec": new}})
+            else:
+                found.append(pod_set)
         return found if changed else pod_sets
 
     @staticmethod
@@ -309,7 +310,13 @@ class Hub:
             elif before is not None and before.priority != info.priority:
                 self.wake_tree(info.queue)
             ready = self.config.pods_ready
-            if ready is not None and ready.block_admission and key not in self.cache.not_ready and old is not None and not conditions.is_true(old, names.PODS_READY):
+            if (
+                ready is not None
+                and ready.block_admission
+                and key not in self.cache.not_ready
+                and old is not None
+                and not conditions.is_true(old, names.PODS_READY)
+            ):
                 self.wake(self.pending)
         elif held is not None and key in self.cache.assumed and held.uid == uid:
             return

@@ -18,18 +18,22 @@ class Contender(Protocol):
     @property
     def info(self) -> Info:
         """The Workload."""
+        ...
 
     @property
     def queue(self) -> QueueState:
         """Its ClusterQueue."""
+        ...
 
     @property
     def borrow(self) -> int:
         """How high up it borrows."""
+        ...
 
     @property
     def usage(self) -> Usage:
         """What it would take."""
+        ...
 
 
 C = TypeVar("C", bound=Contender)
@@ -77,4 +81,3 @@ def _fair_key(child: Node, entry: Contender) -> tuple[bool, Share, tuple[int, fl
     found = share(child)
     node.add_all(entry.usage, -1)
     return (borrows, found, entry.info.order)
-

@@ -235,9 +235,19 @@ class InUseController(Controller):
 def in_use_controllers(hub: Hub) -> list[Controller]:
     """Return the finalizer loops of flavors, checks and topologies."""
     return [
-        InUseController(hub, RESOURCE_FLAVORS, lambda hub, name: (q for q, state in hub.cache.queues.items() if name in state.flavors()), CLUSTER_QUEUES),
         InUseController(
-            hub, ADMISSION_CHECKS, lambda hub, name: (q for q, state in hub.cache.queues.items() if any(check == name for check, _ in state.checks)), CLUSTER_QUEUES
+            hub, RESOURCE_FLAVORS, lambda hub, name: (q for q, state in hub.cache.queues.items() if name in state.flavors()), CLUSTER_QUEUES
         ),
-        InUseController(hub, TOPOLOGIES, lambda hub, name: (f for f, tree in hub.cache.flavors.items() if tree["spec"].get("topologyName") == name), RESOURCE_FLAVORS),
+        InUseController(
+            hub,
+            ADMISSION_CHECKS,
+            lambda hub, name: (q for q, state in hub.cache.queues.items() if any(check == name for check, _ in state.checks)),
+            CLUSTER_QUEUES,
+        ),
+        InUseController(
+            hub,
+            TOPOLOGIES,
+            lambda hub, name: (f for f, tree in hub.cache.flavors.items() if tree["spec"].get("topologyName") == name),
+            RESOURCE_FLAVORS,
+        ),
     ]

@@ -126,7 +126,9 @@ class Pending:
         return entry.info
 
     def _tidy(self, line: Line) -> None:
-        line.heap = [(rank, key) for rank, key in line.heap if (entry := self.entries.get(key)) is not None and entry.line is line and entry.rank == rank]
+        line.heap = [
+            (rank, key) for rank, key in line.heap if (entry := self.entries.get(key)) is not None and entry.line is line and entry.rank == rank
+        ]
         heapify(line.heap)
 
     def head(self) -> Info | None:

@@ -123,17 +123,22 @@ def _container(container: Tree, limits: Mapping[str, str], requests: Mapping[str
 
 def beyond_limits(pod_sets: Iterable[Tree]) -> str:
     """Return the complaint about a container that requests more than its limit, or ""."""
-    problems = []
+    problems: list[str] = []
     for index, pod_set in enumerate(pod_sets):
         spec = pod_set["template"]["spec"]
         for field in ("initContainers", "containers"):
             for position, container in enumerate(spec.get(field) or ()):
-                resources = container.get("resources") or {}
-                limits = resources.get("limits") or {}
-                over = sorted(name for name, value in (resources.get("requests") or {}).items() if name in limits and nano(value) > nano(limits[name]))
+                resources: Tree = container.get("resources") or {}
+                limits: Mapping[str, str] = resources.get("limits") or {}
+                wanted: Mapping[str, str] = resources.get("requests") or {}
+                over = sorted(
+                    name for name, value in wanted.items() if name in limits and nano(value) > nano(limits[name])
+                )
                 if over:
                     listed = "[" + ", ".join(f'"{name}"' for name in over) + "]"
-                    problems.append(f"spec.podSets[{index}].template.spec.{field}[{position}]: Invalid value: {listed}: requests must not exceed its limits")
+                    problems.append(
+                        f"spec.podSets[{index}].template.spec.{field}[{position}]: Invalid value: {listed}: requests must not exceed its limits"
+                    )
     return "" if not problems else problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
 
 
@@ -147,9 +152,13 @@ def beyond_ranges(pod_sets: Iterable[Tree], limit_ranges: Sequence[Tree]) -> str
             least, most = _bounds(limit_ranges, type_)
             if not least and not most:
                 continue
-            where: list[tuple[str, Mapping[str, int]]] = [(path, pod_requests(spec))] if type_ == "Pod" else []
+            where: list[tuple[str, Mapping[str, int]]] = [(path, pod_requests(spec))]
             if type_ == "Container":
-                where = [(f"{path}.{field}[{n}]", _requests(each)) for field in ("initContainers", "containers") for n, each in enumerate(spec.get(field) or ())]
+                where = [
+                    (f"{path}.{field}[{n}]", _requests(each))
+                    for field in ("initContainers", "containers")
+                    for n, each in enumerate(spec.get(field) or ())
+                ]
             for place, wanted in where:
                 for names, word in (
                     (sorted(name for name, value in wanted.items() if name in most and value > most[name]), "above the limitRange max"),
@@ -198,19 +207,21 @@ def effective(single: Mapping[str, int], config: KueueConfig) -> Mapping[str, in
     return {name: min(MAX, value) for name, value in result.items()}
 
 
-def totals(pod_sets: Sequence[Tree], config: KueueConfig, reclaimable: Mapping[str, int], counts: Mapping[str, int] | None = None) -> list[PodSetRequest]:
+def totals(
+    pod_sets: Sequence[Tree], config: KueueConfig, reclaimable: Mapping[str, int], counts: Mapping[str, int] | None = None
+) -> list[PodSetRequest]:
     """Return what each pod set asks for; `counts` overrides the numbers of pods, reclaimable pods ask for nothing any more."""
     found = []
     for pod_set in pod_sets:
         name = pod_set["name"]
-        count = max(0, (counts or {}).get(name, pod_set["count"]) - reclaimable.get(name, 0))
+        count = max(0, (counts[name] if counts is not None else pod_set["count"]) - reclaimable.get(name, 0))
         single = effective(pod_requests(pod_set["template"]["spec"]), config)
         found.append(PodSetRequest(name, count, single, {resource: times(value, count) for resource, value in single.items()}))
     return found
 
 
-def usage_of(assignment: Tree, reclaimable: int) -> dict[tuple[str, str], int]:
-    """Return what an admitted pod set uses of each (flavor, resource), without its reclaimable pods."""
+def usage_of(assignment: Tree, pods: int) -> dict[tuple[str, str], int]:
+    """Return what an admitted pod set uses of each (flavor, resource) when no more than so many pods are left to run."""
     flavors = assignment.get("flavors") or {}
     count = assignment.get("count", 1)
     usage: dict[tuple[str, str], int] = {}
@@ -219,7 +230,7 @@ def usage_of(assignment: Tree, reclaimable: int) -> dict[tuple[str, str], int]:
         if flavor is None:
             continue
         value = amount(resource, text)
-        if reclaimable and count:
-            value = value // count * max(0, count - reclaimable)
+        if pods < count:
+            value = value // count * max(0, pods)
         usage[flavor, resource] = usage.get((flavor, resource), 0) + value
     return usage

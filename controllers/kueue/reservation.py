@@ -81,7 +81,7 @@ def evict(draft: Draft, reason: str, message: str, cause: str, now: str) -> bool
         if draft.get(field) is not None:
             draft.set(field, None)
     stats = draft.get("schedulingStats") or {}
-    evictions = list(stats.get("evictions") or ())
+    evictions: list[Tree] = list(stats.get("evictions") or ())
     for position, each in enumerate(evictions):
         if each["reason"] == reason and each.get("underlyingCause", "") == cause:
             evictions[position] = {**each, "count": each["count"] + 1}

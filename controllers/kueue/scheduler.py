@@ -74,9 +74,7 @@ class Scheduler(Controller):
         entries = Cycle(hub).run(heads)
         for entry in entries:
             self._remember(entry)
-            if entry.outcome is Outcome.ADMITTED:
-                hub.dequeue(entry.info.key)
-            elif entry.outcome is Outcome.DROPPED:
+            if entry.outcome is Outcome.ADMITTED or entry.outcome is Outcome.DROPPED:
                 hub.dequeue(entry.info.key)
             else:
                 self._requeue(entry)
@@ -101,7 +99,9 @@ class Scheduler(Controller):
             return
         if entry.assignment.pod_sets:
             info.last = entry.assignment.position(self.hub.cache.allocation(queue))
-        untried = info.last is not None and info.last.untried() and entry.requeue in (Requeue.NO_FIT, Requeue.NO_CANDIDATES, Requeue.PENDING_PREEMPTION)
+        untried = (
+            info.last is not None and info.last.untried() and entry.requeue in (Requeue.NO_FIT, Requeue.NO_CANDIDATES, Requeue.PENDING_PREEMPTION)
+        )
         if untried and entry.requeue is not Requeue.PENDING_PREEMPTION:
             self.hub.requeue(info, park=False)
             return
@@ -160,7 +160,9 @@ class Scheduler(Controller):
         waited = round(env.now() - _queued_since(before))
         considered = entry.assignment.considered()
         more = f"; Flavors considered: {considered}" if considered else ""
-        self._ctx.recorder.event(stored, "Normal", "QuotaReserved", f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited}s{more}")
+        self._ctx.recorder.event(
+            stored, "Normal", "QuotaReserved", f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited}s{more}"
+        )
         if turned:
             self._ctx.recorder.event(stored, "Normal", "Admitted", f"Admitted by ClusterQueue {queue}, wait time since reservation was 0s")
         if entry.replaced is not None:
@@ -220,9 +222,7 @@ class Scheduler(Controller):
         preemptor = entry.info
         holder = hub.cache.queues.get(info.queue)
         paths = f"preemptor path: {entry.queue.node.path()}; preemptee path: {holder.node.path() if holder is not None else ''}"
-        message = (
-            f"Preempted to accommodate a workload (UID: {preemptor.uid}, JobUID: {_job_uid(preemptor.tree) or 'UNKNOWN'}) due to {WORDS[target.reason]}; {paths}"
-        )
+        message = f"Preempted to accommodate a workload (UID: {preemptor.uid}, JobUID: {_job_uid(preemptor.tree) or 'UNKNOWN'}) due to {WORDS[target.reason]}; {paths}"
         told = False
 
         def change(draft: Draft) -> bool:
@@ -244,7 +244,12 @@ class Scheduler(Controller):
         recorder.event(stored, "Normal", "Preempted", f"{message}; {priorities}")
         if told:
             recorder.event(stored, "Normal", reservation.eviction_event(names.PREEMPTED), message)
-        recorder.event(preemptor.tree, "Normal", "PreemptedWorkload", f"Preempted workload {info.key} (UID: {info.uid}) in ClusterQueue {info.queue}; {priorities}")
+        recorder.event(
+            preemptor.tree,
+            "Normal",
+            "PreemptedWorkload",
+            f"Preempted workload {info.key} (UID: {info.uid}) in ClusterQueue {info.queue}; {priorities}",
+        )
 
     # ------------------------------------------------------------------ refusing
 
@@ -252,7 +257,8 @@ class Scheduler(Controller):
         info, hub = entry.info, self.hub
         reason = reservation.coarse(hub.config, entry.reason)
         requests = [
-            {"name": each.name, "resources": {resource: shown(resource, value) for resource, value in sorted(each.total.items())}} for each in info.requests
+            {"name": each.name, "resources": {resource: shown(resource, value) for resource, value in sorted(each.total.items())}}
+            for each in info.requests
         ]
         news = False
 

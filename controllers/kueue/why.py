@@ -56,7 +56,14 @@ class Attempt:
             "reason": self.reason,
             "message": self.message,
             "flavors": [
-                {"podSet": each.pod_set, "flavor": each.flavor, "mode": each.mode, "borrow": each.borrow, "reason": each.reason, "messages": list(each.messages)}
+                {
+                    "podSet": each.pod_set,
+                    "flavor": each.flavor,
+                    "mode": each.mode,
+                    "borrow": each.borrow,
+                    "reason": each.reason,
+                    "messages": list(each.messages),
+                }
                 for each in self.flavors
             ],
             "targets": [{"workload": key, "reason": reason} for key, reason in self.targets],

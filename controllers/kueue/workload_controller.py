@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubemini.api.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
+from kubemini.api.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, NAMESPACES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation

@@ -52,8 +52,10 @@ def reserved_usage(workload: Tree) -> Usage:
     """Return what a Workload with quota uses now."""
     usage: Usage = {}
     reclaimable = reclaimable_pods(workload)
+    # A Workload that is admitted with some pods done already is given less from the start: what is left is counted from its spec
+    left = {each["name"]: each["count"] - reclaimable.get(each["name"], 0) for each in workload["spec"]["podSets"]}
     for assignment in assignments(workload):
-        for fr, value in usage_of(assignment, reclaimable.get(assignment["name"], 0)).items():
+        for fr, value in usage_of(assignment, left.get(assignment["name"], assignment.get("count", 0))).items():
             usage[fr] = usage.get(fr, 0) + value
     return usage
 
@@ -110,7 +112,9 @@ def shape(pod_sets: Sequence[Tree]) -> str:
         spec = pod_set["template"]["spec"]
         chosen = {key: spec[key] for key in ("nodeSelector", "affinity", "tolerations", "overhead", "resources", "runtimeClassName") if spec.get(key)}
         chosen["r"] = [[c.get("resources"), c.get("restartPolicy")] for field_ in ("initContainers", "containers") for c in spec.get(field_) or ()]
-        annotations = {k: v for k, v in ((pod_set["template"].get("metadata") or {}).get("annotations") or {}).items() if k.startswith("kueue.x-k8s.io/")}
+        annotations = {
+            k: v for k, v in ((pod_set["template"].get("metadata") or {}).get("annotations") or {}).items() if k.startswith("kueue.x-k8s.io/")
+        }
         parts.append([pod_set["name"], pod_set["count"], pod_set.get("minCount"), pod_set.get("topologyRequest"), annotations, chosen])
     return sha1(json.dumps(parts, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 

@@ -99,27 +99,36 @@ class Integration(Protocol):
 
     def is_suspended(self, job: Tree) -> bool:
         """Tell whether the job is suspended for good (not on its way there)."""
+        ...
 
     def is_active(self, job: Tree) -> bool:
         """Tell whether pods of it still run."""
+        ...
 
     def finished(self, job: Tree) -> Finish | None:
         """Return how the job ended, or None."""
+        ...
 
     def pod_sets(self, job: Tree) -> list[Tree]:
         """Return the pod sets of its Workload."""
+        ...
 
     def pods_ready(self, job: Tree) -> bool:
         """Tell whether all its pods are ready or have succeeded."""
+        ...
 
     def reclaimable(self, job: Tree) -> list[Tree]:
         """Return the pods that are done: [{name, count}]."""
+        ...
 
     def suspended(self, job: Tree) -> Tree:
         """Return the job, suspended and nothing else."""
+        ...
 
     def start(self, job: Tree, infos: Sequence[PodSetInfo]) -> Tree:
         """Return the job as it runs. Raise `Permanent`."""
+        ...
 
     def stop(self, job: Tree, infos: Sequence[PodSetInfo] | None) -> tuple[Tree, str] | None:
         """Return the next write on the way to a stop: the object, and "status" or "". None when it is stopped and restored (nothing is restored without infos)."""
+        ...

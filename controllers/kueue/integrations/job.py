@@ -142,7 +142,9 @@ class JobIntegration:
         info = infos[0]
         template = spec["template"]
         own = {key: value for key, value in ((template.get("metadata") or {}).get("labels") or {}).items() if key in KEPT_LABELS}
-        restored = with_info(template, PodSetInfo(info.name, info.count, {**info.labels, **own}, info.annotations, info.node_selector, info.tolerations, info.gates))
+        restored = with_info(
+            template, PodSetInfo(info.name, info.count, {**info.labels, **own}, info.annotations, info.node_selector, info.tolerations, info.gates)
+        )
         new = {**spec, "template": restored}
         if annotation(job, names.JOB_MIN_PARALLELISM):
             new["parallelism"] = info.count

@@ -89,7 +89,8 @@ class JobSetIntegration:
         new = {**spec, "suspend": True}
         if infos is not None and len(infos) == len(spec["replicatedJobs"]):
             new["replicatedJobs"] = [
-                _with_template(each, with_info(each["template"]["spec"]["template"], info)) for each, info in zip(spec["replicatedJobs"], infos, strict=True)
+                _with_template(each, with_info(each["template"]["spec"]["template"], info))
+                for each, info in zip(spec["replicatedJobs"], infos, strict=True)
             ]
         return {**job, "spec": new}, ""
 

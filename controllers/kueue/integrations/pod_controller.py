@@ -45,6 +45,7 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import key_of, owner_reference, owner_uids, split_key
 
+
 class PodController(Controller):
     """See the module."""
 
@@ -105,7 +106,8 @@ class PodController(Controller):
         if sort == "pod":
             return await self._single(rest)
         members = sorted(
-            (pod for pod in self._pods.by_index("group", rest) if managed(pod)), key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])
+            (pod for pod in self._pods.by_index("group", rest) if managed(pod)),
+            key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]),
         )
         workload = self._workloads.get_key(rest)
         if not members:
@@ -257,7 +259,9 @@ class PodController(Controller):
         new = owners([pod for pod in pods.pods if pod["metadata"]["uid"] not in surplus and counts(pod)], known)[:1]
         if new:
             meta = workload["metadata"]
-            stored = await update_workload(self._ctx, {**workload, "metadata": {**meta, "ownerReferences": [*(meta.get("ownerReferences") or ()), *new]}})
+            stored = await update_workload(
+                self._ctx, {**workload, "metadata": {**meta, "ownerReferences": [*(meta.get("ownerReferences") or ()), *new]}}
+            )
             self._event(stored, "Normal", names.OWNER_REFERENCES_ADDED, f"Added {len(new)} owner reference(s)")
             return True
         return bool(compared.excess)

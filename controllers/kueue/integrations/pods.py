@@ -33,7 +33,10 @@ def role_hash(spec: Tree) -> str:
         shape["tolerations"] = [{key: each[key] for key in TOLERATION_FIELDS if key in each} for each in shape["tolerations"]]
     for field in ("containers", "initContainers"):
         shape[field] = [
-            {"ports": each.get("ports") or None, "resources": {"requests": dict(sorted(((each.get("resources") or {}).get("requests") or {}).items())) or None}}
+            {
+                "ports": each.get("ports") or None,
+                "resources": {"requests": dict(sorted(((each.get("resources") or {}).get("requests") or {}).items())) or None},
+            }
             for each in spec.get(field) or ()
         ] or None
     if (spec.get("resources") or {}).get("requests"):
@@ -253,7 +256,9 @@ def match(pods: Pods, workload: Tree) -> Match:
     for pod_set in workload["spec"]["podSets"]:
         members = roles.pop(pod_set["name"], [])
         alive = sorted((pod for pod in members if counts(pod)), key=keep_order)
-        ended = sorted((pod for pod in members if not counts(pod)), key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]), reverse=True)
+        ended = sorted(
+            (pod for pod in members if not counts(pod)), key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]), reverse=True
+        )
         missing = max(0, pod_set["count"] - len(alive))
         absent += (1 if not alive else 0) if pods.fast else missing
         excess += alive[pod_set["count"] :]
@@ -291,5 +296,7 @@ def targeted(pod: Tree, reason: str, message: str, now: str) -> Tree:
 def owners(pods: Sequence[Tree], known: Mapping[str, Any]) -> list[Tree]:
     """Return plain owner references to pods that are not among the uids known."""
     return [
-        {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]} for pod in pods if pod["metadata"]["uid"] not in known
+        {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        for pod in pods
+        if pod["metadata"]["uid"] not in known
     ]

@@ -38,7 +38,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def running(workload: Tree, flavors: Mapping[str, Tree], *, use_workload: bool = True) -> list[Tree] | None:
+def running(workload: Tree, flavors: Mapping[str, Tree]) -> list[Tree] | None:
     """Return the pod sets as they run under a Workload's admission, or None where that cannot be told."""
     pod_sets = workload["spec"]["podSets"]
     try:
@@ -50,9 +50,9 @@ def running(workload: Tree, flavors: Mapping[str, Tree], *, use_workload: bool =
     found = []
     for pod_set, info in zip(pod_sets, infos, strict=True):
         spec = pod_set["template"]["spec"]
-        tolerations = list(spec.get("tolerations") or ())
+        tolerations: list[Tree] = list(spec.get("tolerations") or ())
         tolerations += [each for each in info.tolerations if each not in tolerations]
-        found.append({**pod_set, "count": info.count, "template": {**pod_set["template"], "spec": {**spec, "tolerations": tolerations}}})
+        found.append({**pod_set, "count": info.count if "minCount" in pod_set else pod_set["count"], "template": {**pod_set["template"], "spec": {**spec, "tolerations": tolerations}}})
     return found
 
 
@@ -69,7 +69,14 @@ def start_infos(workload: Tree, flavors: Mapping[str, Tree]) -> list[PodSetInfo]
             tree = flavors.get(flavor)
             if tree is not None:
                 try:
-                    info.merge(PodSetInfo(flavor, 0, node_selector=dict(tree["spec"].get("nodeLabels") or {}), tolerations=list(tree["spec"].get("tolerations") or ())))
+                    info.merge(
+                        PodSetInfo(
+                            flavor,
+                            0,
+                            node_selector=dict(tree["spec"].get("nodeLabels") or {}),
+                            tolerations=list(tree["spec"].get("tolerations") or ()),
+                        )
+                    )
                 except Permanent as problem:
                     raise Permanent(f"in flavor {flavor!r}: {problem}") from None
         info.labels[names.POD_SET] = info.name

@@ -15,9 +15,11 @@ class Classes(Protocol):
 
     def get(self, name: str) -> Tree | None:
         """Return a class by name."""
+        ...
 
     def list(self) -> Sequence[Tree]:
         """Return all classes."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

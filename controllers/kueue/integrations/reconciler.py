@@ -117,7 +117,9 @@ class JobReconciler(Controller):
         try:
             above = ancestor(job, self.lookup, any_queue=self.config.manage_without_queue)
         except TooDeep:
-            self._event(job, "Warning", names.JOB_NESTING_TOO_DEEP, "Terminated search for Kueue-managed Job because ancestor depth exceeded limit of 10")
+            self._event(
+                job, "Warning", names.JOB_NESTING_TOO_DEEP, "Terminated search for Kueue-managed Job because ancestor depth exceeded limit of 10"
+            )
             return None
         if not queue_name(job) and not self.config.manage_without_queue and above is None:
             return None
@@ -182,7 +184,7 @@ class JobReconciler(Controller):
 
     # ------------------------------------------------------------------ one Workload
 
-    async def _ensure_one(self, job: Tree, finish: Finish | None) -> Tree | None | type[Stop]:
+    async def _ensure_one(self, job: Tree, finish: Finish | None) -> Tree | type[Stop] | None:
         """Return the Workload that stands for a job, or None; `Stop` where this pass has written something that has to be seen first."""
         prebuilt = prebuilt_name(job)
         if prebuilt:
@@ -191,7 +193,9 @@ class JobReconciler(Controller):
         match: Tree | None = None
         surplus: list[Tree] = []
         for workload in self._owned(job):
-            if match is None and (conditions.finished(workload) or "deletionTimestamp" in workload["metadata"] or self._equivalent(job, job_sets, workload)):
+            if match is None and (
+                conditions.finished(workload) or "deletionTimestamp" in workload["metadata"] or self._equivalent(job, job_sets, workload)
+            ):
                 match = workload
             else:
                 surplus.append(workload)
@@ -216,7 +220,10 @@ class JobReconciler(Controller):
         return match
 
     def _owned(self, job: Tree) -> list[Tree]:
-        return sorted(self._workloads.by_index("owner", job["metadata"]["uid"]), key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
+        return sorted(
+            self._workloads.by_index("owner", job["metadata"]["uid"]),
+            key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
+        )
 
     def _equivalent(self, job: Tree, job_sets: Sequence[Tree], workload: Tree) -> bool:
         if max_execution_time(job) != workload["spec"].get("maximumExecutionTimeSeconds"):
@@ -244,7 +251,7 @@ class JobReconciler(Controller):
         await update_workload(self._ctx, {**workload, "spec": spec})
         self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated not matching Workload for suspended job: {key_of(workload)}")
 
-    async def _prebuilt(self, job: Tree, name: str) -> Tree | None | type[Stop]:
+    async def _prebuilt(self, job: Tree, name: str) -> Tree | type[Stop] | None:
         workload = self._workloads.get(name, job["metadata"]["namespace"])
         if workload is None:
             return None
@@ -257,7 +264,11 @@ class JobReconciler(Controller):
             labels = {**(meta.get("labels") or {}), names.JOB_UID: job["metadata"]["uid"]}
             await update_workload(self._ctx, {**workload, "metadata": {**meta, "ownerReferences": references, "labels": labels}})
             return Stop
-        if conditions.finished(workload) or self._equivalent(job, self.kind.pod_sets(job), workload) or same_but_defaults(self.kind.pod_sets(job), workload):
+        if (
+            conditions.finished(workload)
+            or self._equivalent(job, self.kind.pod_sets(job), workload)
+            or same_but_defaults(self.kind.pod_sets(job), workload)
+        ):
             return workload
         await self.mark_finished(workload, names.OUT_OF_SYNC, "The prebuilt workload is out of sync with its user job")
         return Stop
@@ -303,11 +314,22 @@ class JobReconciler(Controller):
 
     async def finish(self, job: Tree, workload: Tree, finish: Finish) -> None:
         """Mark the Workload of a job that has ended."""
-        await self.mark_finished(workload, names.SUCCEEDED if finish.success else names.FAILED, finish.message)
+        was_ready = finish.success and self.config.pods_ready is not None and self.kind.pods_ready(job)
+
+        def change(draft: Draft) -> bool:
+            if conditions.finished(draft.obj):
+                return False
+            if was_ready and draft.is_true(names.ADMITTED) and not draft.is_true(names.PODS_READY):
+                draft.mark(names.PODS_READY, *pods_ready_condition(draft.obj, ready=True))
+            draft.mark(names.FINISHED, True, names.SUCCEEDED if finish.success else names.FAILED, finish.message)
+            return True
+
+        await write_status(self._ctx, workload, change)
         self._event(job, "Normal", names.FINISHED_WORKLOAD, f"Workload '{key_of(workload)}' is declared finished")
 
     async def mark_finished(self, workload: Tree, reason: str, message: str) -> None:
         """Mark a Workload as finished."""
+
         def change(draft: Draft) -> bool:
             if conditions.finished(draft.obj):
                 return False
@@ -424,7 +446,9 @@ class JobReconciler(Controller):
             await self._start(job, workload)
             return
         if conditions.reserved(workload):
-            waiting = [check for check in workload["status"].get("admissionChecks") or () if check["state"] == reservation.PENDING and check.get("message")]
+            waiting = [
+                check for check in workload["status"].get("admissionChecks") or () if check["state"] == reservation.PENDING and check.get("message")
+            ]
             for check in waiting:
                 self._event(job, "Normal", names.UPDATED_ADMISSION_CHECK, f"{check['name']}: {check['message']}")
             return

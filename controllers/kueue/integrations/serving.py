@@ -161,7 +161,11 @@ class ServingController(Controller):
         if label and (reference is None or reference["name"] != label) and not (reference is None and conditions.reserved(workload)):
             found = self._classes.get(label)
             if found is not None:
-                new = {**new, "priority": found["value"], "priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": label}}
+                new = {
+                    **new,
+                    "priority": found["value"],
+                    "priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": label},
+                }
         if new is spec:
             return False
         await update_workload(self._ctx, {**workload, "spec": new})
@@ -267,7 +271,11 @@ class StatefulSetController(ServingController):
     @staticmethod
     def _pod_sets(owner: Tree) -> list[Tree]:
         template = owner["spec"]["template"]
-        pod_set: Tree = {"name": names.DEFAULT_POD_SET, "count": owner["spec"].get("replicas", 1), "template": {"metadata": {}, "spec": template["spec"]}}
+        pod_set: Tree = {
+            "name": names.DEFAULT_POD_SET,
+            "count": owner["spec"].get("replicas", 1),
+            "template": {"metadata": {}, "spec": template["spec"]},
+        }
         request = topology_request(template, STS_INDEX)
         if request:
             pod_set["topologyRequest"] = request
@@ -323,7 +331,10 @@ class LeaderWorkerSetController(ServingController):
         meta = owner["metadata"]
         wanted = {each.name: each for each in self._wanted(owner)}
         for workload in self._workloads.by_index("owner", meta["uid"]):
-            if workload["metadata"]["name"] not in wanted and (workload["metadata"].get("annotations") or {}).get(names.JOB_OWNER_NAME) == meta["name"]:
+            if (
+                workload["metadata"]["name"] not in wanted
+                and (workload["metadata"].get("annotations") or {}).get(names.JOB_OWNER_NAME) == meta["name"]
+            ):
                 await self.remove(workload)
         for each in wanted.values():
             found = self._workloads.get(each.name, meta["namespace"])

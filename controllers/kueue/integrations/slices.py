@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubemini.api.resources import PODS, WORKLOADS
+from kubemini.api.resources import PODS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
@@ -40,11 +40,14 @@ class Slices:
         old = self._hub.workloads.get_key(key) if key else None
         return old if old is not None and not conditions.finished(old) else None
 
-    async def ensure(self, loop: JobReconciler, job: Tree, finish: Finish | None) -> Tree | None | type[Stop]:
+    async def ensure(self, loop: JobReconciler, job: Tree, finish: Finish | None) -> Tree | type[Stop] | None:
         """Return the slice that stands for a job now; `Stop` after a write."""
         from kubemini.controllers.kueue.integrations.reconciler import Stop
 
-        owned = sorted(self._hub.workloads.by_index("owner", job["metadata"]["uid"]), key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
+        owned = sorted(
+            self._hub.workloads.by_index("owner", job["metadata"]["uid"]),
+            key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
+        )
         live = [each for each in owned if not conditions.finished(each)]
         if finish is not None:
             for workload in owned:
@@ -90,14 +93,20 @@ class Slices:
             for workload in live[:-1]:
                 await loop.mark_finished(workload, names.OUT_OF_SYNC, "The workload slice is out of sync with its parent job")
             return (None, None) if len(live) > 1 else (None, keep)
-        successors = [each for each in live if (each["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_REPLACEMENT_FOR) == key_of(holder)]
+        successors = [
+            each for each in live if (each["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_REPLACEMENT_FOR) == key_of(holder)
+        ]
         newest = successors[-1] if successors else None
         replaced = (holder["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_REPLACEMENT_FOR)
         wrote = False
         for workload in live:
             if workload is not holder and workload is not newest:
                 reason = names.WORKLOAD_SLICE_REPLACED if key_of(workload) == replaced else names.OUT_OF_SYNC
-                await loop.mark_finished(workload, reason, "The workload slice was replaced" if reason != names.OUT_OF_SYNC else "The workload slice is out of sync with its parent job")
+                await loop.mark_finished(
+                    workload,
+                    reason,
+                    "The workload slice was replaced" if reason != names.OUT_OF_SYNC else "The workload slice is out of sync with its parent job",
+                )
                 wrote = True
         return (None, None) if wrote else (holder, newest)
 
@@ -105,7 +114,11 @@ class Slices:
         """Let as many pods of a running job go as its admitted slice has room for."""
         pods = self._ctx.informer(PODS)
         granted = sum(each["count"] for each in workload["spec"]["podSets"])
-        mine = [pod for pod in pods.by_index("controller", job["metadata"]["uid"]) if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
+        mine = [
+            pod
+            for pod in pods.by_index("controller", job["metadata"]["uid"])
+            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        ]
         held = [pod for pod in mine if any(gate["name"] == names.ELASTIC_JOB for gate in pod["spec"].get("schedulingGates") or ())]
         room = granted - (len(mine) - len(held))
         for pod in held[: max(0, room)]:

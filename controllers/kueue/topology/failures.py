@@ -16,8 +16,8 @@ from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.placing import untolerated
-from kubemini.controllers.kueue.topology.places import Finder, TopologyPlaces, Unplaceable
 from kubemini.controllers.kueue.topology.placement import Values
+from kubemini.controllers.kueue.topology.places import Finder, TopologyPlaces, Unplaceable
 from kubemini.controllers.kueue.topology.ungater import workload_of
 from kubemini.controllers.kueue.workloads import assignments
 from kubemini.controllers.kueue.writing import write_status
@@ -63,7 +63,9 @@ class NodeFailures(Controller):
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
-        if tree is not None and (new is None or "deletionTimestamp" in new["metadata"] or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")):
+        if tree is not None and (
+            new is None or "deletionTimestamp" in new["metadata"] or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        ):
             for key in workload_of(tree):
                 self.queue.add(key)
 
@@ -195,7 +197,9 @@ class NodeFailures(Controller):
             for domain, leaf in zip(kept, leaves, strict=True):
                 if leaf is None:
                     stale = domain.values[-1]
-                    raise Unplaceable(f"Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale domain {stale}")
+                    raise Unplaceable(
+                        f"Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale domain {stale}"
+                    )
             only = self._confined(pod_sets[each["name"]], tree.levels, kept, [leaf.values for leaf in leaves if leaf is not None])
             finder = Finder(tree, self.hub.cache.flavors[flavor], profile=self.config.on("TASProfileMixed"), only=only)
             missing = sum(domain.pods for domain in lost)

@@ -148,7 +148,9 @@ def _choose(root: Domain, wanted: Search, level: int) -> list[Share]:
     """Find the level and the domains that hold all."""
     domains = list(at_level(root, level))
     sign = 1 if wanted.least_free else -1
-    ranked = sorted(domains, key=lambda each: (not each.leader if wanted.leader else False, sign * each.slices_with_leader, each.pods_with_leader, each.values))
+    ranked = sorted(
+        domains, key=lambda each: (not each.leader if wanted.leader else False, sign * each.slices_with_leader, each.pods_with_leader, each.values)
+    )
     fitting = [each for each in ranked if each.slices_with_leader >= wanted.needed and (each.leader or not wanted.leader)]
     if fitting:
         best = fitting[0] if wanted.least_free else min(fitting, key=lambda each: each.slices_with_leader)
@@ -209,7 +211,16 @@ def _host(domains: Sequence[Domain], needed: int, wanted: Search) -> Domain | No
 def _spread(share: Share, wanted: Search, unit: int) -> list[Share]:
     """Distribute the pods of one domain over its children, in units that stay together."""
     children = [
-        Domain(child.values, child.level, child.children, child.pods, child.pods // unit, child.leader, child.pods_with_leader, child.pods_with_leader // unit)
+        Domain(
+            child.values,
+            child.level,
+            child.children,
+            child.pods,
+            child.pods // unit,
+            child.leader,
+            child.pods_with_leader,
+            child.pods_with_leader // unit,
+        )
         for child in share.domain.children
     ]
     taken = _take(children, share.amount // unit, share.leader, wanted)

@@ -459,4 +459,3 @@ def _facts(node: Tree) -> tuple[object, ...]:
         status.get("allocatable"),
         _usable(node),
     )
-

@@ -26,7 +26,9 @@ def where(pod: Tree, levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(selector.get(level, "") for level in levels)
 
 
-def assign(pods: Sequence[Tree], pod_set: Tree, levels: Sequence[str], domains: Sequence[Domain], *, offset: int = 0) -> Iterator[tuple[Tree, tuple[str, ...]]]:
+def assign(
+    pods: Sequence[Tree], pod_set: Tree, levels: Sequence[str], domains: Sequence[Domain], *, offset: int = 0
+) -> Iterator[tuple[Tree, tuple[str, ...]]]:
     """Yield (pod, values of its domain) for pods that wait; `offset` is the rank of the first pod (behind a leader)."""
     places = [domain.values for domain in domains for _ in range(domain.pods)]
     ranks = _ranks(pods, pod_set, offset)

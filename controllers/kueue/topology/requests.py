@@ -51,4 +51,6 @@ def asks(request: Tree | None) -> bool:
     """Tell whether a topology request asks for anything (an index label alone does not)."""
     if not request:
         return False
-    return any(key in request for key in ("required", "preferred", "unconstrained", "podSetSliceRequiredTopology", "podsetSliceRequiredTopologyConstraints"))
+    return any(
+        key in request for key in ("required", "preferred", "unconstrained", "podSetSliceRequiredTopology", "podsetSliceRequiredTopologyConstraints")
+    )

@@ -70,6 +70,3 @@ class FlavorTree:
         if found is None:
             found = self._by_host = {values[-1]: leaf for values, leaf in self.leaves.items()}
         return found
-
-
-

@@ -8,7 +8,7 @@ from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.config import KueueConfig
-from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, controller_of, owned_by_known, queue_name
+from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.framework import Integration
 from kubemini.controllers.kueue.integrations.job import JobIntegration, annotation, pods_count
 from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
@@ -19,6 +19,7 @@ from kubemini.controllers.kueue.webhooks.topology import group_errors, template_
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 from kubemini.machinery.labels import from_label_selector
+from kubemini.runtime.keys import controller_of
 from kubemini.runtime.webhooks import Denied, Reader, Webhook, WebhookRequest
 
 IMMUTABLE = "field is immutable"
@@ -101,7 +102,9 @@ def create_errors(obj: Tree, *, prebuilt: bool = True, elastic: bool = False) ->
     """Yield what is wrong with the labels and annotations of any job."""
     labels = obj["metadata"].get("labels") or {}
     if names.QUEUE_NAME in labels:
-        yield from rules.errors(QUEUE_PATH, labels[names.QUEUE_NAME], rules.dns1123_subdomain(labels[names.QUEUE_NAME]) if labels[names.QUEUE_NAME] else None)
+        yield from rules.errors(
+            QUEUE_PATH, labels[names.QUEUE_NAME], rules.dns1123_subdomain(labels[names.QUEUE_NAME]) if labels[names.QUEUE_NAME] else None
+        )
     name = prebuilt_name(obj)
     if name and prebuilt:
         yield from rules.errors(f"metadata.annotations[{names.PREBUILT_WORKLOAD}]", name, rules.dns1123_subdomain(name))
@@ -113,7 +116,7 @@ def create_errors(obj: Tree, *, prebuilt: bool = True, elastic: bool = False) ->
         elif int(text) <= 0:
             yield invalid(at, int(text), "should be greater than 0")
     if annotation(obj, names.ELASTIC_JOB) and not elastic:
-        kind = f'{obj.get("apiVersion", "")}, Kind={obj.get("kind", "")}'
+        kind = f"{obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
         yield invalid(f"metadata.annotations[{names.ELASTIC_JOB}]", annotation(obj, names.ELASTIC_JOB), f'elastic job is not supported for "{kind}"')
 
 
@@ -157,7 +160,9 @@ class JobWebhook:
         if to_suspend(new, self.config, request):
             if not new["spec"].get("suspend"):
                 new = self.kind.suspended(new)
-            if new["spec"].get("managedBy") in (None, "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller") and multi_kueue_queue(new, request):
+            if new["spec"].get("managedBy") in (None, "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller") and multi_kueue_queue(
+                new, request
+            ):
                 new = {**new, "spec": {**new["spec"], "managedBy": names.MANAGED_BY_MULTI_KUEUE}}
             if self._elastic and annotation(new, names.ELASTIC_JOB) == "true" and self.config.on("ElasticJobsViaWorkloadSlices"):
                 new = _with_elastic_gate(new)
@@ -201,7 +206,12 @@ def job_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             yield invalid(at, int(least), f"should be between 0 and {count - 1}")
         if annotation(new, names.ELASTIC_JOB) == "true":
             yield invalid(at, least, f"{names.JOB_MIN_PARALLELISM} and {names.ELASTIC_JOB} cannot be used together")
-        if old is not None and not JOB.is_suspended(old) and old["spec"].get("parallelism") != spec.get("parallelism") and annotation(new, names.STOPPING) != "true":
+        if (
+            old is not None
+            and not JOB.is_suspended(old)
+            and old["spec"].get("parallelism") != spec.get("parallelism")
+            and annotation(new, names.STOPPING) != "true"
+        ):
             if annotation(old, names.STOPPING) != "true":
                 yield forbidden("spec.parallelism", "cannot change when partial admission is enabled and the job is not suspended")
     equal = annotation(new, names.JOB_COMPLETIONS_EQUAL_PARALLELISM)
@@ -213,7 +223,11 @@ def job_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             if spec.get("completionMode", "NonIndexed") == "NonIndexed":
                 yield invalid(at, equal, "should not be enabled for NonIndexed jobs")
             if spec.get("completions") != spec.get("parallelism"):
-                yield invalid("spec.completions", spec.get("completions"), f"should be equal to parallelism when {names.JOB_COMPLETIONS_EQUAL_PARALLELISM} is true")
+                yield invalid(
+                    "spec.completions",
+                    spec.get("completions"),
+                    f"should be equal to parallelism when {names.JOB_COMPLETIONS_EQUAL_PARALLELISM} is true",
+                )
     yield from template_errors(spec["template"], "spec.template.metadata.annotations", pods_count(spec))
 
 

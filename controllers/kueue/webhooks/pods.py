@@ -11,7 +11,15 @@ from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.pods import annotation, group_name, is_gated, role_hash, terminated
 from kubemini.controllers.kueue.integrations.reconciler import prebuilt_name
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
-from kubemini.controllers.kueue.webhooks.jobs import create_errors, default_queue, managed_above, namespace_selected, update_errors, with_defaults, with_label
+from kubemini.controllers.kueue.webhooks.jobs import (
+    create_errors,
+    default_queue,
+    managed_above,
+    namespace_selected,
+    update_errors,
+    with_defaults,
+    with_label,
+)
 from kubemini.controllers.kueue.webhooks.topology import template_errors
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, required

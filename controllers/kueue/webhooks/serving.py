@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
-from kubemini.controllers.kueue import workloads as readings
 from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.pods import role_hash
 from kubemini.controllers.kueue.integrations.priorities import label_of
 from kubemini.controllers.kueue.webhooks.jobs import IMMUTABLE, QUEUE_PATH, create_errors, managed_above, namespace_selected, with_defaults
 from kubemini.controllers.kueue.webhooks.topology import group_errors, template_errors
+from kubemini.controllers.kueue.workloads import on_hold, workload_name
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
 
@@ -42,7 +42,9 @@ def _queue_errors(new: Tree, old: Tree) -> Iterator[FieldError]:
 class ServingWebhook:
     """What the kinds share: `mark` writes into the templates, `own` yields what is wrong."""
 
-    def __init__(self, config: KueueConfig, mark: Callable[[Tree, bool], Tree], own: Callable[[Tree, Tree | None, WebhookRequest], Iterator[FieldError]]) -> None:
+    def __init__(
+        self, config: KueueConfig, mark: Callable[[Tree, bool], Tree], own: Callable[[Tree, Tree | None, WebhookRequest], Iterator[FieldError]]
+    ) -> None:
         self.config = config
         self._mark = mark
         self._own = own
@@ -98,9 +100,9 @@ def stateful_set_errors(new: Tree, old: Tree | None, request: WebhookRequest) ->
             yield forbidden("spec.replicas", "scaling down is still in progress")
             return
         meta = old["metadata"]
-        name = readings.workload_name("StatefulSet", "apps", meta["name"], meta["uid"])
+        name = workload_name("StatefulSet", "apps", meta["name"], meta["uid"])
         workload = request.reader.get("workloads.kueue.x-k8s.io", meta["namespace"], name)
-        if workload is not None and not readings.on_hold(workload):
+        if workload is not None and not on_hold(workload):
             yield forbidden("spec.replicas", "workload from previous scale-down is still being deleted")
 
 

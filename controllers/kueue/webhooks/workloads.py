@@ -103,7 +103,8 @@ def _status(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             if each["name"] not in pod_sets:
                 yield not_found(f"{path}.name", each["name"])
             count = each.get("count", 0)
-            for resource, value in (each.get("resourceUsage") or {}).items():
+            used: Tree = each.get("resourceUsage") or {}
+            for resource, value in used.items():
                 if count > 0 and amount(resource, value) % count:
                     yield invalid(f"{path}.resourceUsage[{resource}]", str(value), f"is not a multiple of {count}")
     for number, check in enumerate(status.get("admissionChecks") or ()):
@@ -112,7 +113,9 @@ def _status(new: Tree, old: Tree | None) -> Iterator[FieldError]:
         at = f"status.reclaimablePods[{number}]"
         pod_set = pod_sets.get(each["name"])
         if pod_set is None:
-            yield FieldError("FieldValueNotSupported", f"{at}.name", f'Unsupported value: "{each["name"]}": supported values: {", ".join(sorted(pod_sets))}')
+            yield FieldError(
+                "FieldValueNotSupported", f"{at}.name", f'Unsupported value: "{each["name"]}": supported values: {", ".join(sorted(pod_sets))}'
+            )
         elif each["count"] > pod_set["count"]:
             yield invalid(f"{at}.count", each["count"], f"should be less or equal to {pod_set['count']}")
 
@@ -170,7 +173,10 @@ def _scaled_down(new: Tree, old: Tree, gates: FeatureGates) -> bool:
 def _fixed(admission: Tree) -> Tree:
     """Return an admission without the parts that may change: topology, and usage of scaled-down slices."""
     changing = ("topologyAssignment", "delayedTopologyRequest")
-    return {**admission, "podSetAssignments": [{k: v for k, v in each.items() if k not in changing} for each in admission.get("podSetAssignments") or ()]}
+    return {
+        **admission,
+        "podSetAssignments": [{k: v for k, v in each.items() if k not in changing} for each in admission.get("podSetAssignments") or ()],
+    }
 
 
 def _validate(request: WebhookRequest) -> None:

@@ -47,13 +47,14 @@ def usage(workload: Tree) -> dict[FlavorResource, int]:
     """Return what a Workload uses, in billionths, without its reclaimable pods."""
     status = workload.get("status") or {}
     done = {each["name"]: each["count"] for each in status.get("reclaimablePods") or ()}
+    left = {each["name"]: each["count"] - done.get(each["name"], 0) for each in workload["spec"]["podSets"]}
     total: dict[FlavorResource, int] = {}
     for each in (status.get("admission") or {}).get("podSetAssignments") or ():
         count = each.get("count", 0)
         for resource, text in (each.get("resourceUsage") or {}).items():
             flavor = (each.get("flavors") or {}).get(resource)
             if flavor is not None:
-                value = nano(text) if not count else nano(text) // count * max(0, count - done.get(each["name"], 0))
+                value = nano(text) // count * max(0, min(count, left[each["name"]])) if count else nano(text)
                 total[flavor, resource] = total.get((flavor, resource), 0) + value
     return total
 
