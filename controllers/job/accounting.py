@@ -38,9 +38,17 @@ class Ended:
 
 
 def collect(
-    job: JobView, counts: Counts, verdict: Verdict | None, removed: Sequence[Tree], ignored: Collection[str], failed_indexes: list[int] | None
+    job: JobView,
+    counts: Counts,
+    verdict: Verdict | None,
+    removed: Sequence[Tree],
+    ignored: Collection[str],
+    failed_indexes: list[int] | None,
+    removing: Collection[str] = (),
 ) -> Ended:
-    """Return what a pass accounts for. `removed` are the active pods that the verdict's deletion took."""
+    """Return what a pass accounts for. `removed` are the active pods that the verdict's deletion took; `removing` names pods that were counted, and whose finalizer is
+    gone, although the cache does not show it yet.
+    """
     found = Ended()
     known = job.uncounted_uids
     ending = verdict is not None or job.deleting
@@ -63,7 +71,7 @@ def collect(
         failing = verdict is not None and verdict.failure
         for pod in (*removed, *counts.terminating, *(counts.active if job.deleting else ())):
             uid = pod["metadata"]["uid"]
-            if uid in listed or not tracked(pod):
+            if uid in listed or uid in removing or not tracked(pod):
                 continue
             listed.add(uid)
             if failing and uid not in known:

@@ -141,18 +141,17 @@ class JobController(Controller):
             return None
         tree = self._jobs.get_key(key)
         if tree is None:
-            memory = self._memory.pop(key, None)
-            if memory is not None:
-                self._expectations.forget(memory.uid)
-                await self._release_orphans(memory.uid)
+            await self._forget(key)
             return None
         job = JobView(tree)
+        memory = self._memory.get(key)
+        if memory is not None and memory.uid != job.uid:
+            # Another Job of that name: nobody saw the one before it go
+            await self._forget(key)
+            memory = None
         if job.foreign:
             return None
-        memory = self._memory.get(key)
-        if memory is None or memory.uid != job.uid:
-            if memory is not None:
-                self._expectations.forget(memory.uid)
+        if memory is None:
             memory = self._memory[key] = _Memory(job.uid)
         memory.skipped = int(job.meta["resourceVersion"]) < memory.written
         if memory.skipped:
@@ -211,7 +210,7 @@ class JobController(Controller):
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
         if failed_indexes is not None:
             draft.failed_indexes = indexes.text(failed_indexes)
-        ended = collect(job, counts, verdict, removed, ignored, failed_indexes)
+        ended = collect(job, counts, verdict, removed, ignored, failed_indexes, memory.removing)
         await self._account(job, draft, ended, verdict, memory, record, stamp)
         return _soonest(again, self._deadline(job, started, now))
 
@@ -322,8 +321,13 @@ class JobController(Controller):
             return False
         return bool(live["metadata"]["uid"] == owner["uid"])
 
-    async def _release_orphans(self, uid: str) -> None:
-        await self._release(self._pods.by_index("controller", uid))
+    async def _forget(self, key: str) -> None:
+        """Let go of a Job that is gone: its pods lose their finalizer first, so that a failure is tried again."""
+        memory = self._memory.get(key)
+        if memory is not None:
+            await self._release(self._pods.by_index("controller", memory.uid))
+            self._expectations.forget(memory.uid)
+            self._memory.pop(key, None)
 
     async def started(self) -> None:
         """Take the finalizer from pods whose Job is gone: it vanished while nobody watched."""

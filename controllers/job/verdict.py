@@ -64,7 +64,8 @@ def judge(
 def _restarted_too_often(job: JobView, counts: Counts) -> bool:
     if (job.spec["template"]["spec"]).get("restartPolicy") != "OnFailure":
         return False
-    total = sum(restarts(pod) for pod in counts.active if phase(pod) in ("Pending", "Running"))
+    # Pods that go count as well: a verdict that deleted them and was not written must be found again
+    total = sum(restarts(pod) for pod in (*counts.active, *counts.terminating) if phase(pod) in ("Pending", "Running"))
     return total > 0 if job.backoff_limit == 0 else total >= job.backoff_limit
 
 

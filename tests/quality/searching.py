@@ -1,0 +1,203 @@
+"""Searching a mutant: one behaviour of the product is replaced while drawn lives of a whole cluster are played, until something is found wrong.
+
+A `Scenario` says which lives are drawn and how one is played; a `Mutant` what is replaced meanwhile. The draws are the same in every run and the first finding ends the
+search: it is the first violated invariant, wherever in the run, or what the end of the life has to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from kubemini.api.trees import Tree
+from kubemini.sim.cluster import SimCluster, simulate
+from kubemini.sim.faults import Faults
+from kubemini.store import Change
+from kubemini.testing.invariants import Checker, Invariant, InvariantViolation, View
+
+EXAMPLES = 60
+"""Lives that are played for one mutant at most, and by the product itself for each scenario."""
+SEED = 20
+"""Of the draws."""
+END = "end of the life"
+"""Stands for the invariant where the end assertions of a scenario found something."""
+
+L = TypeVar("L")
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """One attribute of a module or class and what stands there meanwhile."""
+
+    where: Any
+    name: str
+    instead: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Generic[L]):
+    """Lives and how one is played: `play` raises what is wrong with it."""
+
+    name: str
+    lives: SearchStrategy[L]
+    play: Callable[[L], None]
+    examples: int = EXAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A defect: `name` is a slug, `source` where it was seen, `defect` what goes wrong, `replaced` what of the product is made worse, `swaps` how."""
+
+    name: str
+    source: str
+    defect: str
+    replaced: str
+    scenario: Scenario[Any]
+    swaps: tuple[Swap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a search found: by which invariant, in words, in which example (from 1), and after how many seconds."""
+
+    invariant: str
+    text: str
+    examples: int
+    seconds: float
+
+
+@dataclass
+class _Search:
+    scenario: Scenario[Any]
+    played: int = 0
+    found: Finding | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    def one(self, life: Any) -> None:
+        """Play a life unless something was found before."""
+        if self.found is not None:
+            return
+        self.played += 1
+        try:
+            self.scenario.play(life)
+        except InvariantViolation as violation:
+            self._note(violation.invariant, str(violation))
+        except Exception as problem:  # noqa: BLE001  whatever it is: the product made it happen
+            self._note(END, f"{type(problem).__name__}: {problem}")
+
+    def _note(self, invariant: str, text: str) -> None:
+        self.found = Finding(invariant, text, self.played, time.perf_counter() - self.began)
+
+
+def search(scenario: Scenario[Any], swaps: Iterable[Swap] = ()) -> Finding | None:
+    """Play lives with these replacements; return the first finding, None where all is well."""
+    state = _Search(scenario)
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
+    budget = settings(max_examples=scenario.examples, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=quiet)
+    patches = [patch.object(swap.where, swap.name, swap.instead) for swap in swaps]
+    logging.disable(logging.ERROR)
+    try:
+        for each in patches:
+            each.start()
+        seed(SEED)(budget(given(scenario.lives)(state.one)))()
+    finally:
+        for each in reversed(patches):
+            each.stop()
+        logging.disable(logging.NOTSET)
+    return state.found
+
+
+# ----------------------------------------------------------------------------------------------- playing
+
+
+class Calm:
+    """No object is written, and no owner given children, over and over: a life of some pods needs some hundred writes."""
+
+    name = "calm"
+
+    def __init__(self, writes: int = 250, children: int = 80) -> None:
+        self._writes: dict[tuple[str, str], int] = {}
+        self._children: dict[str, int] = {}
+        self._limits = writes, children
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Count a write, and the children of an owner."""
+        if table.startswith(("events", "leases")) or change.new is None:
+            return
+        key = (table, change.key)
+        self._writes[key] = self._writes.get(key, 0) + 1
+        if self._writes[key] > self._limits[0]:
+            yield f"{change.key} was written {self._writes[key]} times"
+        if change.old is None:
+            for reference in change.new.obj["metadata"].get("ownerReferences") or ():
+                uid = reference["uid"]
+                self._children[uid] = self._children.get(uid, 0) + 1
+                if self._children[uid] > self._limits[1]:
+                    yield f"{reference['kind']} {reference['name']} has had {self._children[uid]} children"
+
+    def at_rest(self, view: View) -> Iterable[str]:
+        """Nothing more at rest."""
+        return ()
+
+
+class _Stopping(Checker):
+    """A checker whose first violation ends the run."""
+
+    def __init__(self, cluster: SimCluster, invariants: Iterable[Invariant]) -> None:
+        self._main = asyncio.current_task()
+        super().__init__(cluster.store, invariants)
+
+    def _violated(self, violation: InvariantViolation) -> None:
+        if self.violation is None and self._main is not None:
+            self._main.cancel()
+        super()._violated(violation)
+
+
+def play(
+    scenario: Callable[[SimCluster, Checker], Awaitable[None]],
+    invariants: Iterable[Invariant],
+    *,
+    seed: int,
+    faults: Faults,
+    **cluster: Any,
+) -> None:
+    """Run a scenario on a fresh cluster under these invariants and `Calm`. Raise the first violation, else what the scenario raises."""
+    checkers: list[Checker] = []
+
+    async def checked(sim: SimCluster) -> None:
+        checker = _Stopping(sim, [*invariants, Calm()])
+        checkers.append(checker)
+        await scenario(sim, checker)
+
+    with suppress(asyncio.CancelledError):
+        try:
+            simulate(checked, seed=seed, faults=faults, **cluster)
+        except Exception:
+            _raise_violation(checkers)
+            raise
+    _raise_violation(checkers)
+
+
+def _raise_violation(checkers: list[Checker]) -> None:
+    if checkers and checkers[0].violation is not None:
+        raise checkers[0].violation
+
+
+def program(exits: dict[int, int], seconds: float) -> Callable[[Tree], dict[str, Any]]:
+    """Return what pods do: the n-th pod that runs (from 0) exits with ``exits[n]``, else with 0, after so many seconds."""
+    numbers: dict[str, int] = {}
+
+    def of(pod: Tree) -> dict[str, Any]:
+        number = numbers.setdefault(pod["metadata"]["uid"], len(numbers))
+        return {"run_for": seconds, "exit_code": exits.get(number, 0)}
+
+    return of

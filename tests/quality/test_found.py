@@ -1,0 +1,69 @@
+"""Defects of kubemini itself that the searches of this folder found, each with the smallest thing that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubemini.api.resources import JOBS
+from kubemini.api.trees import Tree
+from kubemini.controllers.job.accounting import collect
+from kubemini.controllers.job.counting import count
+from kubemini.controllers.job.pods import FINALIZER
+from kubemini.controllers.job.verdict import Verdict, judge
+from kubemini.controllers.job.view import JobView
+from kubemini.sim.cluster import SimCluster, simulate
+from tests.quality.jobs import CONTROLLERS, LAGGING, template
+
+FAILED = Verdict("FailureTarget", "DeadlineExceeded", "")
+
+
+def job(**spec: object) -> JobView:
+    """Return a Job."""
+    return JobView({"metadata": {"name": "j", "namespace": "default", "uid": "job"}, "spec": {"template": template(), **spec}})
+
+
+def pod(uid: str, phase: str, *, deleting: bool = False, restarts: int = 0) -> Tree:
+    """Return a pod that carries the tracking finalizer."""
+    meta: Tree = {"uid": uid, "name": uid, "finalizers": [FINALIZER]}
+    if deleting:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {"metadata": meta, "spec": {"nodeName": "n"}, "status": {"phase": phase, "containerStatuses": [{"name": "m", "restartCount": restarts}]}}
+
+
+def test_a_pod_that_was_counted_is_not_counted_with_the_end() -> None:
+    """A terminating pod whose finalizer is gone, though the cache does not show it, is not counted again when the Job fails."""
+    removing: Mapping[str, None] = {"counted": None}
+    counts = count(job(), [pod("counted", "Running", deleting=True), pod("new", "Running", deleting=True)], dict(removing))
+    ended = collect(job(), counts, FAILED, [], (), None, removing)
+    assert ended.failed == ["new"]
+
+
+def test_restarts_of_terminating_pods_count_towards_the_limit() -> None:
+    """The verdict that deleted the pods is found again while they terminate, where writing it did not work."""
+    restarting = job(template=template("OnFailure"), backoffLimit=3)
+    counts = count(restarting, [pod("a", "Running", deleting=True, restarts=2), pod("b", "Running", restarts=1)], {})
+    verdict = judge(restarting, counts, failed=0, completed=[], failed_indexes=None, now=0, started=0)
+    assert verdict is not None
+    assert verdict.reason == "BackoffLimitExceeded"
+
+
+@given(seed=st.integers(0, 2**16), managed_by=st.sampled_from([None, "example.com/other"]))
+@settings(max_examples=10)
+def test_pods_of_a_job_that_was_made_anew_can_go(seed: int, managed_by: str | None) -> None:
+    """A Job is deleted and another one has its name before the controller looks: the pods of the first lose their finalizer, and go."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        tree: Tree = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": {"template": template()}}
+        await cluster.settle(60)
+        first = await cluster.client.create(JOBS, tree)
+        await cluster.settle(30)
+        await cluster.delete("job/j", propagation="Background")
+        await cluster.client.create(JOBS, {**tree, "spec": {**tree["spec"], "managedBy": managed_by}})
+        await cluster.settle(60)
+        uid = first["metadata"]["uid"]
+        assert not [each for each in await cluster.list("pod") if each["metadata"]["ownerReferences"][0]["uid"] == uid]
+
+    simulate(scenario, seed=seed, faults=LAGGING, fleet="cpu:1", controllers=CONTROLLERS)
