@@ -113,11 +113,12 @@ class Pods:
         life = story.pods.setdefault(meta["uid"], Life(int(index) if index is not None else None, from_stamp(meta["creationTimestamp"])))
         phase = status.get("phase")
         containers = status.get("containerStatuses") or ()
-        if life.tracked and life.live and phase in ("Succeeded", "Failed"):
+        if life.tracked and phase in ("Succeeded", "Failed"):
             ends = [end["finishedAt"] for each in containers if (end := (each.get("state") or {}).get("terminated")) and end.get("finishedAt")]
             life.end = max(map(from_stamp, ends), default=life.created)
-            life.succeeded = phase == "Succeeded"
-            life.failed = phase == "Failed" and not life.deleting
+            # Both, for a pod whose phase was turned round
+            life.succeeded |= phase == "Succeeded"
+            life.failed |= phase == "Failed" and not life.deleting
         life.live = not gone and phase not in ("Succeeded", "Failed")
         life.restarts = sum(each.get("restartCount", 0) for each in containers)
         if "deletionTimestamp" in meta or gone:
@@ -213,7 +214,7 @@ class Ledger(_OverPods):
             ended = sum(1 for each in story.pods.values() if each.succeeded or each.failed)
             if succeeded + failed < ended:
                 yield f"{name} counts {succeeded} succeeded and {failed} failed pods, {ended} have ended"
-        lost = sum(1 for each in story.pods.values() if each.failed)
+        lost = sum(1 for each in story.pods.values() if each.failed and not each.succeeded)
         if failed < lost:
             yield f"{name} counts {failed} failed pods, there were {lost}"
 
