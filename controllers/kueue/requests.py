@@ -131,9 +131,7 @@ def beyond_limits(pod_sets: Iterable[Tree]) -> str:
                 resources: Tree = container.get("resources") or {}
                 limits: Mapping[str, str] = resources.get("limits") or {}
                 wanted: Mapping[str, str] = resources.get("requests") or {}
-                over = sorted(
-                    name for name, value in wanted.items() if name in limits and nano(value) > nano(limits[name])
-                )
+                over = sorted(name for name, value in wanted.items() if name in limits and nano(value) > nano(limits[name]))
                 if over:
                     listed = "[" + ", ".join(f'"{name}"' for name in over) + "]"
                     problems.append(

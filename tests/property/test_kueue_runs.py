@@ -167,14 +167,14 @@ LIVES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(LIVES)
 def test_promises_hold_in_calm(life: Life) -> None:
     """Without faults every commit keeps the promises and all work gets done."""
     play(life, PERFECT)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(LIVES)
 def test_promises_hold_under_faults(life: Life) -> None:
     """With stale caches, conflicts and lost answers too."""

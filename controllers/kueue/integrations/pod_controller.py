@@ -137,17 +137,14 @@ class PodController(Controller):
         return await self._pass(Pods("", [pod]), workload)
 
     async def _pass(self, pods: Pods, workload: Tree | None) -> float | None:
-        compared: Match | None = None
-        if workload is not None and pods.group:
-            if "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload):
-                compared = match(pods, workload)
-                if not compared.known:
-                    await self._delete_workload(workload)
-                    return None
-                if await self._tidy(pods, workload, compared):
-                    return None
-                if await self._replacements(pods, workload, compared):
-                    return None
+        open_ = workload is not None and "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload)
+        if workload is not None and open_ and pods.group:
+            compared = match(pods, workload)
+            if not compared.known:
+                await self._delete_workload(workload)
+                return None
+            if await self._tidy(pods, workload, compared) or await self._replacements(pods, workload, compared):
+                return None
         if workload is not None and conditions.finished(workload):
             await self._finalize(pods.pods)
             if await self._drop_workload_finalizer(workload):

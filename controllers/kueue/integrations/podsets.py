@@ -52,7 +52,13 @@ def running(workload: Tree, flavors: Mapping[str, Tree]) -> list[Tree] | None:
         spec = pod_set["template"]["spec"]
         tolerations: list[Tree] = list(spec.get("tolerations") or ())
         tolerations += [each for each in info.tolerations if each not in tolerations]
-        found.append({**pod_set, "count": info.count if "minCount" in pod_set else pod_set["count"], "template": {**pod_set["template"], "spec": {**spec, "tolerations": tolerations}}})
+        found.append(
+            {
+                **pod_set,
+                "count": info.count if "minCount" in pod_set else pod_set["count"],
+                "template": {**pod_set["template"], "spec": {**spec, "tolerations": tolerations}},
+            }
+        )
     return found
 
 

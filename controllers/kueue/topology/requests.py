@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
@@ -33,10 +34,8 @@ def topology_request(template: Tree, index_label: str | None, *, sub_group: str 
         request["podSetSliceRequiredTopology"] = given[names.SLICE_REQUIRED_TOPOLOGY]
         request["podSetSliceSize"] = int(given[names.SLICE_SIZE])
     if names.SLICE_CONSTRAINTS in given:
-        try:
+        with suppress(ValueError):
             request["podsetSliceRequiredTopologyConstraints"] = json.loads(given[names.SLICE_CONSTRAINTS])
-        except ValueError:
-            pass
     if names.POD_SET_GROUP_NAME in given and ("required" in request or "preferred" in request):
         request["podSetGroupName"] = given[names.POD_SET_GROUP_NAME]
     if index_label is not None:

@@ -59,9 +59,9 @@ def with_defaults(obj: Tree, config: KueueConfig, request: WebhookRequest) -> Tr
     """Return a job with the default LocalQueue and WorkloadPriorityClass, where they exist and apply."""
     if not queue_name(obj) and not owned_by_known(obj) and default_queue(request) and namespace_selected(config, request):
         obj = with_label(obj, names.QUEUE_NAME, names.DEFAULT_LOCAL_QUEUE)
-    if config.on("WorkloadPriorityClassDefaulting") and queue_name(obj) and not label_of(obj) and not owned_by_known(obj):
-        if request.reader.get("workloadpriorityclasses.kueue.x-k8s.io", "", "default") is not None:
-            obj = with_label(obj, names.PRIORITY_CLASS, "default")
+    defaulted = config.on("WorkloadPriorityClassDefaulting") and queue_name(obj) and not label_of(obj) and not owned_by_known(obj)
+    if defaulted and request.reader.get("workloadpriorityclasses.kueue.x-k8s.io", "", "default") is not None:
+        obj = with_label(obj, names.PRIORITY_CLASS, "default")
     return obj
 
 
@@ -206,14 +206,9 @@ def job_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             yield invalid(at, int(least), f"should be between 0 and {count - 1}")
         if annotation(new, names.ELASTIC_JOB) == "true":
             yield invalid(at, least, f"{names.JOB_MIN_PARALLELISM} and {names.ELASTIC_JOB} cannot be used together")
-        if (
-            old is not None
-            and not JOB.is_suspended(old)
-            and old["spec"].get("parallelism") != spec.get("parallelism")
-            and annotation(new, names.STOPPING) != "true"
-        ):
-            if annotation(old, names.STOPPING) != "true":
-                yield forbidden("spec.parallelism", "cannot change when partial admission is enabled and the job is not suspended")
+        stopping = "true" in (annotation(new, names.STOPPING), annotation(old, names.STOPPING) if old is not None else "")
+        if old is not None and not JOB.is_suspended(old) and not stopping and old["spec"].get("parallelism") != spec.get("parallelism"):
+            yield forbidden("spec.parallelism", "cannot change when partial admission is enabled and the job is not suspended")
     equal = annotation(new, names.JOB_COMPLETIONS_EQUAL_PARALLELISM)
     if equal:
         at = f"metadata.annotations[{names.JOB_COMPLETIONS_EQUAL_PARALLELISM}]"

@@ -81,10 +81,11 @@ def _layers(given: dict[str, str], path: str) -> Iterator[FieldError]:
             yield forbidden(at, f"may not be set when '{key}' is specified")
     try:
         layers: Any = json.loads(text)
-        if not isinstance(layers, list) or not all(isinstance(each, dict) for each in layers):
-            raise ValueError("not a list of objects")
     except ValueError as problem:
         yield invalid(at, text, f"must be a valid JSON array: {problem}")
+        return
+    if not isinstance(layers, list) or not all(isinstance(each, dict) for each in layers):
+        yield invalid(at, text, "must be a valid JSON array: not a list of objects")
         return
     if not 1 <= len(layers) <= MOST_LAYERS:
         yield invalid(at, text, f"topology constraints must contain between 1 and {MOST_LAYERS} entries")
