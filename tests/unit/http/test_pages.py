@@ -1,0 +1,115 @@
+"""Documents outside the resource space: health, metrics, version, discovery, OpenAPI; and what every request may be met with."""
+
+import asyncio
+
+import httpx
+import pytest
+from aiohttp import web
+
+from kubemini.machinery.errors import ApiStatus, TooManyRequests
+from kubemini.machinery.openapi.protobuf import encode
+from kubemini.server.options import Caller
+from kubemini.serving import ServedCluster
+
+
+async def test_health(http: httpx.AsyncClient) -> None:
+    """Health is ok in a word, or check by check; checks can be left out, and asked one by one."""
+    assert (await http.get("/readyz")).text == "ok"
+    verbose = (await http.get("/readyz?verbose&exclude=etcd")).text.splitlines()
+    assert verbose[0] == "[+]ping ok"
+    assert "[+]etcd excluded: ok" in verbose
+    assert verbose[-1] == "readyz check passed"
+    assert (await http.get("/livez/ping")).text == "ok"
+    assert (await http.get("/livez/nope")).status_code == 404
+
+
+async def test_not_ready(served: ServedCluster, http: httpx.AsyncClient) -> None:
+    """Without its controllers the server lives but is not ready, and says which check fails."""
+    managers, served.managers = served.managers, {}
+    answer = await http.get("/readyz")
+    assert (answer.status_code, "[-]informer-sync failed: reason withheld" in answer.text) == (500, True)
+    assert (await http.get("/readyz?exclude=informer-sync&exclude=poststarthook/start-kubemini-controllers")).status_code == 200
+    assert (await http.get("/livez")).status_code == 200
+    served.managers = managers
+
+
+async def test_metrics(http: httpx.AsyncClient) -> None:
+    """Requests are counted under kube-apiserver's names and labels."""
+    for _ in range(2):
+        await http.get("/api/v1/namespaces/default/configmaps")
+    page = (await http.get("/metrics")).text
+    labels = 'code="200",component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="LIST",version="v1"'
+    assert f"apiserver_request_total{{{labels}}} 2.0" in page
+    assert 'apiserver_storage_objects{resource="namespaces"}' in page
+
+
+async def test_retry_after(served: ServedCluster, http: httpx.AsyncClient) -> None:
+    """An interceptor can answer instead of the server; the time to wait is also a header."""
+
+    async def busy(request: web.BaseRequest, caller: Caller) -> ApiStatus | None:
+        return TooManyRequests("too many requests", details={"retryAfterSeconds": 3}) if request.method == "POST" else None
+
+    served.facade.interceptors.append(busy)
+    answer = await http.post("/api/v1/namespaces", json={"metadata": {"name": "a"}})
+    assert (answer.status_code, answer.headers["Retry-After"], answer.json()["reason"]) == (429, "3", "TooManyRequests")
+    assert (await http.get("/api/v1/namespaces")).status_code == 200
+
+
+async def test_a_future_revision_is_waited_for(served: ServedCluster, http: httpx.AsyncClient) -> None:
+    """A read at a revision that is about to happen waits for it."""
+    wanted = served.store.revision + 1
+    read = asyncio.ensure_future(http.get("/api/v1/namespaces/default", params={"resourceVersion": str(wanted)}))
+    while not served.store.awaited:
+        await asyncio.sleep(0)
+    await http.post("/api/v1/namespaces", json={"metadata": {"name": "a"}})
+    assert (await read).status_code == 200
+
+
+async def test_discovery_revalidates(http: httpx.AsyncClient) -> None:
+    """Aggregated discovery has a tag under which it need not be sent again."""
+    headers = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+    first = await http.get("/apis", headers=headers)
+    assert first.headers["Content-Type"].endswith("as=APIGroupDiscoveryList")
+    assert (await http.get("/apis", headers={**headers, "If-None-Match": first.headers["ETag"]})).status_code == 304
+
+
+async def test_head(http: httpx.AsyncClient) -> None:
+    """HEAD is GET without the body."""
+    answer = await http.head("/api/v1/namespaces/default")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_pretty(http: httpx.AsyncClient) -> None:
+    """Who asks for it gets indented JSON."""
+    assert (await http.get("/api/v1/namespaces/default?pretty=true")).text.startswith('{\n  "apiVersion": "v1"')
+
+
+async def test_yaml(http: httpx.AsyncClient) -> None:
+    """Who accepts YAML gets YAML, refusals too."""
+    yaml = {"Accept": "application/yaml"}
+    assert (await http.get("/api/v1/namespaces/default", headers=yaml)).text.startswith("apiVersion: v1\n")
+    assert "reason: NotFound" in (await http.get("/api/v1/namespaces/nope", headers=yaml)).text
+
+
+async def test_openapi_for_kubectl(http: httpx.AsyncClient) -> None:
+    """Swagger is there in protobuf, for kubectl, which reads nothing else; another form is not acceptable."""
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = await http.get("/openapi/v2", headers={"Accept": accept}, timeout=60)
+    assert answer.headers["Content-Type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert b"io.k8s.api.core.v1.Pod" in answer.content
+    assert (await http.get("/openapi/v2", headers={"Accept": "text/html"})).status_code == 406
+
+
+def test_swagger_fields() -> None:
+    """A document's fields carry gnostic's numbers."""
+    document = {"swagger": "2.0", "definitions": {"A": {"type": "string", "x-b": 1}}}
+    schema = b"\xb2\x01\x08\x0a\x06string" + b"\xfa\x01\x0a\x0a\x03x-b\x12\x03\x12\x011"
+    entry = b"\x0a\x01A\x12" + bytes([len(schema)]) + schema
+    definitions = b"\x0a" + bytes([len(entry)]) + entry
+    assert encode(document) == b"\x0a\x032.0" + b"\x4a" + bytes([len(definitions)]) + definitions
+
+
+@pytest.mark.parametrize("path", ["/nope", "/api/v2", "/apis/nope", "/apis/apps/v7"])
+async def test_no_page(http: httpx.AsyncClient, path: str) -> None:
+    """What is not served is not found."""
+    assert (await http.get(path)).status_code == 404
