@@ -56,7 +56,10 @@ def _short(pod: Tree, node: Tree, others: Iterable[Tree]) -> tuple[str, int, int
 
 def _host_ports(pod: Tree) -> list[tuple[int, str]]:
     return [
-        (port["hostPort"], port.get("protocol", "TCP")) for container in pod["spec"]["containers"] for port in container.get("ports") or () if port.get("hostPort")
+        (port["hostPort"], port.get("protocol", "TCP"))
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
     ]
 
 
@@ -66,7 +69,11 @@ def running_before(pod: Tree, others: Iterable[Tree]) -> list[Tree]:
     found: list[Tree] = []
     for other in others:
         phase = (other.get("status") or {}).get("phase")
-        if other["metadata"]["uid"] != pod["metadata"]["uid"] and phase not in TERMINAL and (phase == "Running" or not bypassed(other) or _age(other) < mine):
+        if (
+            other["metadata"]["uid"] != pod["metadata"]["uid"]
+            and phase not in TERMINAL
+            and (phase == "Running" or not bypassed(other) or _age(other) < mine)
+        ):
             found.append(other)
     return found
 

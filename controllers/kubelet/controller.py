@@ -132,7 +132,9 @@ class KubeletController(Controller):
         over = self._deadline_left(pod)
         if over is not None and over <= 0:
             text = "Pod was active on the node longer than the specified deadline"
-            await self._write(pod, statuses.terminated(pod, now=self._ctx.env.stamp(), exit_code=statuses.KILLED, reason="DeadlineExceeded", message=text))
+            await self._write(
+                pod, statuses.terminated(pod, now=self._ctx.env.stamp(), exit_code=statuses.KILLED, reason="DeadlineExceeded", message=text)
+            )
             return None
         program = self._program(pod)
         again = await self._run(pod, program) if phase == "Running" else await self._begin(pod, node, program)
@@ -184,7 +186,11 @@ class KubeletController(Controller):
             seconds, code = program.init(index)
             if "running" not in state:
                 waited = self._since.get(uid)
-                left = waited + delay(self._level(uid, known[container["name"]])) - now if waited is not None and "waiting" in state and known[container["name"]].get("lastState") else 0.0
+                left = (
+                    waited + delay(self._level(uid, known[container["name"]])) - now
+                    if waited is not None and "waiting" in state and known[container["name"]].get("lastState")
+                    else 0.0
+                )
                 if left > 1e-6:
                     return left
                 return await self._run_init(pod, node, index, seconds)
@@ -236,7 +242,9 @@ class KubeletController(Controller):
         self._since.pop(uid, None)
         self._levels.pop(uid, None)
         self._started[uid] = self._ctx.env.now()
-        return _soonest(program.ready_after if program.hold != "running" and not ready else None, program.run_for, pod["spec"].get("activeDeadlineSeconds"))
+        return _soonest(
+            program.ready_after if program.hold != "running" and not ready else None, program.run_for, pod["spec"].get("activeDeadlineSeconds")
+        )
 
     # ------------------------------------------------------------------ while it runs
 
@@ -260,7 +268,9 @@ class KubeletController(Controller):
             await self._look_at_gates(pod)
         elif _resized(pod):
             await self._write(pod, statuses.resized(pod))
-        return _soonest(program.ready_after - age if age < program.ready_after else None, program.run_for - age if program.run_for is not None else None)
+        return _soonest(
+            program.ready_after - age if age < program.ready_after else None, program.run_for - age if program.run_for is not None else None
+        )
 
     async def _look_at_gates(self, pod: Tree) -> None:
         """Let Ready follow the readiness gates of a pod whose containers are ready."""

@@ -140,7 +140,9 @@ class NodeLifecycle(Controller):
     def _say(self, node: Tree, was: str | None) -> None:
         ready = readiness(node)
         if was is None and ready == "True":
-            self._ctx.recorder.event(node, "Normal", "RegisteredNode", f"Node {node['metadata']['name']} event: Registered Node {node['metadata']['name']} in Controller")
+            self._ctx.recorder.event(
+                node, "Normal", "RegisteredNode", f"Node {node['metadata']['name']} event: Registered Node {node['metadata']['name']} in Controller"
+            )
         elif was == "True" and ready != "True":
             self._ctx.recorder.event(node, "Normal", "NodeNotReady", f"Node {node['metadata']['name']} status is now: NodeNotReady")
 
@@ -196,7 +198,13 @@ class NodeLifecycle(Controller):
             return None
         now = self._ctx.env.stamp()
         changed = [
-            {**condition, "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastTransitionTime": now}
+            {
+                **condition,
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+                "lastTransitionTime": now,
+            }
             for condition in status.get("conditions") or ()
         ]
         return {**status, "conditions": changed}

@@ -104,7 +104,9 @@ class PodGarbageCollector(Controller):
     async def _collect_ended(self) -> None:
         pods = [pod for each in self._ended if (pod := self._pods.get_key(each)) is not None and "deletionTimestamp" not in pod["metadata"]]
         # Evicted ones first, then by age
-        pods.sort(key=lambda pod: ((pod.get("status") or {}).get("reason") != "Evicted", pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
+        pods.sort(
+            key=lambda pod: ((pod.get("status") or {}).get("reason") != "Evicted", pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])
+        )
         for pod in pods[: max(len(pods) - ENDED_LIMIT, 0)]:
             await self._remove(pod, None)
 

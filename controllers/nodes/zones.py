@@ -59,7 +59,12 @@ class Zones:
 
     def change(self, old: Tree | None, new: Tree | None) -> bool:
         """Count a node's change; tell whether a zone's state, and so a rate, changed."""
-        if old is not None and new is not None and readiness(old) == readiness(new) and old["metadata"].get("labels") is new["metadata"].get("labels"):
+        if (
+            old is not None
+            and new is not None
+            and readiness(old) == readiness(new)
+            and old["metadata"].get("labels") is new["metadata"].get("labels")
+        ):
             return False
         before = self._modes()
         for node, sign in ((old, -1), (new, 1)):

@@ -104,7 +104,9 @@ class ResourceClaimController(Controller):
                 try:
                     made = await self._ctx.client.create(RESOURCE_CLAIMS, claim_from(template, pod, entry["name"]))
                 except ApiStatus as refused:
-                    self._ctx.recorder.event(pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {entry['name']}: failed to create ResourceClaim: {refused}")
+                    self._ctx.recorder.event(
+                        pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {entry['name']}: failed to create ResourceClaim: {refused}"
+                    )
                     raise
                 name = made["metadata"]["name"]
                 self._made[meta["uid"], entry["name"]] = name
@@ -143,7 +145,12 @@ class ResourceClaimController(Controller):
             if changed != status:
                 claim = await self._ctx.client.update_status(RESOURCE_CLAIMS, {**claim, "status": changed})
                 meta, status = claim["metadata"], claim.get("status") or {}
-            if not status.get("allocation") and not reserved and FINALIZER in (meta.get("finalizers") or ()) and (before or "deletionTimestamp" in meta):
+            if (
+                not status.get("allocation")
+                and not reserved
+                and FINALIZER in (meta.get("finalizers") or ())
+                and (before or "deletionTimestamp" in meta)
+            ):
                 kept = [each for each in meta["finalizers"] if each != FINALIZER]
                 claim = await self._ctx.client.update(RESOURCE_CLAIMS, {**claim, "metadata": {**meta, "finalizers": kept}})
             if owner is not None and not reserved and "deletionTimestamp" not in meta and ended(pod_of(owner["name"], owner["uid"])):
@@ -166,7 +173,11 @@ class ResourceClaimController(Controller):
 
 def _templates_of(pod: Tree) -> tuple[str, ...]:
     namespace = pod["metadata"]["namespace"]
-    return tuple(f"{namespace}/{each['resourceClaimTemplateName']}" for each in pod["spec"].get("resourceClaims") or () if each.get("resourceClaimTemplateName"))
+    return tuple(
+        f"{namespace}/{each['resourceClaimTemplateName']}"
+        for each in pod["spec"].get("resourceClaims") or ()
+        if each.get("resourceClaimTemplateName")
+    )
 
 
 def _claims_of(pod: Tree) -> tuple[str, ...]:
@@ -178,5 +189,3 @@ def _claims_of(pod: Tree) -> tuple[str, ...]:
     made = {each["name"]: each.get("resourceClaimName") for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()}
     names = [each.get("resourceClaimName") or made.get(each["name"]) for each in entries]
     return tuple(f"{namespace}/{name}" for name in names if name)
-
-

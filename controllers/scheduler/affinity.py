@@ -87,7 +87,19 @@ def compute(pod: Tree, cache: Cache, labels_of: NamespaceLabels, *, without: Ite
         for uid in gone:
             node, other = cache.placed[uid]
             meta = other["metadata"]
-            _weigh(found, terms.affinity, terms.anti, terms.likes, meta["namespace"], meta.get("labels") or {}, {node: 1}, -1, cache, namespace, labels_of)
+            _weigh(
+                found,
+                terms.affinity,
+                terms.anti,
+                terms.likes,
+                meta["namespace"],
+                meta.get("labels") or {},
+                {node: 1},
+                -1,
+                cache,
+                namespace,
+                labels_of,
+            )
         if terms.affinity and not any(any(counts.values()) for _, counts in found.affinity):
             found.first = all(term.matches(pod, namespace, labels_of) for term in terms.affinity)
     for stated in cache.terms.stated.values():

@@ -199,7 +199,9 @@ class Cache:
             if before[0] == node and old["spec"]["containers"] is spec["containers"] and old["spec"].get("affinity") is spec.get("affinity"):
                 self.placed[uid] = (node, pod)
                 self.nodes[node].pods[uid] = pod
-                if old["metadata"].get("labels") is not meta.get("labels") or ("deletionTimestamp" in old["metadata"]) != ("deletionTimestamp" in meta):
+                if old["metadata"].get("labels") is not meta.get("labels") or ("deletionTimestamp" in old["metadata"]) != (
+                    "deletionTimestamp" in meta
+                ):
                     self.census.change(old, node, -1)
                     self.census.change(pod, node, 1)
                 return

@@ -135,7 +135,9 @@ class DeviceClaims:
             claim = self.claims.get(name, meta["namespace"]) if name is not None else None
             if claim is None or "deletionTimestamp" in claim["metadata"]:
                 return None
-            if "resourceClaimTemplateName" in entry and not any(owner["uid"] == meta["uid"] for owner in claim["metadata"].get("ownerReferences") or ()):
+            if "resourceClaimTemplateName" in entry and not any(
+                owner["uid"] == meta["uid"] for owner in claim["metadata"].get("ownerReferences") or ()
+            ):
                 return None
             found.append(claim)
         return found
@@ -215,7 +217,9 @@ class DeviceClaims:
                     raise Conflict.of("resourceclaims", "resource.k8s.io", meta["name"], "the claim got deleted in the meantime")
                 finalizers = live["metadata"].get("finalizers") or []
                 if FINALIZER not in finalizers:
-                    live = await self._client.update(RESOURCE_CLAIMS, {**live, "metadata": {**live["metadata"], "finalizers": [*finalizers, FINALIZER]}})
+                    live = await self._client.update(
+                        RESOURCE_CLAIMS, {**live, "metadata": {**live["metadata"], "finalizers": [*finalizers, FINALIZER]}}
+                    )
                 status = {**(live.get("status") or {}), "allocation": allocation}
             elif allocation is not None and _devices(status["allocation"]) != _devices(allocation):
                 raise Conflict.of("resourceclaims", "resource.k8s.io", meta["name"], "claim was allocated elsewhere in the meantime")

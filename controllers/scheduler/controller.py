@@ -332,7 +332,9 @@ class SchedulerController(Controller):
                 self._sleep(pod, (GROUP,))
                 await self._reporter.failed(pod, text, None, quiet=True)
             return
-        there = gangs.started(members) + sum(1 for pod in gangs.counted(members) if not pod["spec"].get("nodeName") and pod["metadata"]["uid"] in self.cache.placed)
+        there = gangs.started(members) + sum(
+            1 for pod in gangs.counted(members) if not pod["spec"].get("nodeName") and pod["metadata"]["uid"] in self.cache.placed
+        )
         placed, failed = self._assume_group(gang, todo, members)
         if there + len(placed) >= gang.minimum:
             for assumed in placed:
@@ -406,7 +408,9 @@ class SchedulerController(Controller):
         for pod, candidate in rescued if going else ():
             await self._make_room(pod, candidate)
         if gang.tree is not None:
-            message = gangs.WAITING_FOR_PREEMPTION if going else f'{len(placed)} of the {wanted} pods that pod group "{name}" still needs have a place'
+            message = (
+                gangs.WAITING_FOR_PREEMPTION if going else f'{len(placed)} of the {wanted} pods that pod group "{name}" still needs have a place'
+            )
             await self._reporter.group(gang.tree, scheduled=False, message=message)
 
 

@@ -366,7 +366,9 @@ class _Search:
         """Tell whether the constraints of a claim hold for what is chosen so far."""
         for constraint in (self.claims[claim]["spec"].get("devices") or {}).get("constraints") or ():
             names = constraint.get("requests") or ()
-            meant = [device for request, device in self.chosen[claim] if not names or request.name in names or request.name.partition("/")[0] in names]
+            meant = [
+                device for request, device in self.chosen[claim] if not names or request.name in names or request.name.partition("/")[0] in names
+            ]
             name = constraint.get("matchAttribute") or constraint.get("distinctAttribute")
             values = [attribute_of(device, name) for device in meant]
             if any(value is None for value in values):
@@ -424,7 +426,11 @@ def _both(one: Tree | None, other: Tree | None) -> Tree | None:
     terms = []
     for left in one["nodeSelectorTerms"]:
         for right in other["nodeSelectorTerms"]:
-            term = {key: [*(left.get(key) or ()), *(right.get(key) or ())] for key in ("matchExpressions", "matchFields") if left.get(key) or right.get(key)}
+            term = {
+                key: [*(left.get(key) or ()), *(right.get(key) or ())]
+                for key in ("matchExpressions", "matchFields")
+                if left.get(key) or right.get(key)
+            }
             if term not in terms:
                 terms.append(term)
     return {"nodeSelectorTerms": terms}

@@ -48,7 +48,7 @@ class _Shadows:
         self._cache = cache
         self._labels_of = labels_of
         self._pod = pod
-        self._pinned = tuple(pod["spec"].get("nodeSelector") or ())
+        self._pinned: tuple[str, ...] = tuple(pod["spec"].get("nodeSelector") or ())
         self._position = -1
         self.forbidden: dict[str, dict[str, int]] = {}
         """topologyKey → domain → placed pods whose anti-affinity keeps these pods out."""
@@ -216,7 +216,7 @@ class Signatures:
         """Return the signature of a pod."""
         spec, meta = pod["spec"], pod["metadata"]
         requests = requests_of(spec)
-        key: Key = (requests.items, requests.score_cpu, requests.score_memory, _shown(spec.get("nodeSelector")), _shown(spec.get("affinity")), _shown(spec.get("tolerations")))
+        key: Key = (requests, _shown(spec.get("nodeSelector")), _shown(spec.get("affinity")), _shown(spec.get("tolerations")))
         watched = self._cache.terms.keys
         if watched:
             labels = meta.get("labels") or {}

@@ -46,7 +46,8 @@ class Placer:
         self.volumes = VolumeBinder(ctx)
         self.claims = DeviceClaims(ctx)
         self._signatures = Signatures(self.cache, self._labels_of)
-        self._decisions: OrderedDict[str, Decision] = OrderedDict()
+        self._decisions: OrderedDict[str, Decision | str] = OrderedDict()
+        """Pod → decision, or just the node that was found the fast way."""
         self._namespaces.on_change(self._on_namespace)
 
     def _on_namespace(self, old: Tree | None, new: Tree | None) -> None:
@@ -67,9 +68,16 @@ class Placer:
         if len(self._decisions) > REMEMBERED:
             self._decisions.popitem(last=False)
 
+    def _quick(self, key: str, node: str) -> None:
+        decisions = self._decisions
+        decisions[key] = node
+        if len(decisions) > REMEMBERED:
+            decisions.popitem(last=False)
+
     def why(self, key: str) -> Decision | None:
         """Return the last decision about a pod (``namespace/name``): its node, or each node's refusal."""
-        return self._decisions.get(key)
+        found = self._decisions.get(key)
+        return Decision(key, found, nodes=self.cache.count()) if isinstance(found, str) else found
 
     # ------------------------------------------------------------------ deciding
 
@@ -95,7 +103,7 @@ class Placer:
         if signature is not None:
             node = signature.best()
             if node is not None:
-                self.remember(Decision(f"{meta['namespace']}/{meta['name']}", node, {}, self.cache.count()))
+                self._quick(f"{meta['namespace']}/{meta['name']}", node)
                 self.cache.place(pod, node)
                 return Assumed(pod, node)
             decision = self._refused_alike(pod, signature)
@@ -199,5 +207,7 @@ class Placer:
                 failure.texts[mark] = outcome.text
         if outcome.candidate is None and outcome.text:
             claims = spec.get("resourceClaims") and (rejection is None or rejection.plugin != "DynamicResources")
-            decision.message = f"{decision.message} {'still not schedulable' if claims else 'no new claims to deallocate'}, preemption: {outcome.text}"
+            decision.message = (
+                f"{decision.message} {'still not schedulable' if claims else 'no new claims to deallocate'}, preemption: {outcome.text}"
+            )
         return outcome

@@ -92,7 +92,9 @@ class Reporter:
         conditions = (group.get("status") or {}).get("conditions") or []
         before = next((each for each in conditions if each["type"] == "PodGroupScheduled"), None)
         status, reason = ("True", "Scheduled") if scheduled else ("False", "Unschedulable")
-        if before is not None and (before["status"] == "True" or (before["status"], before["reason"], before["message"]) == (status, reason, message)):
+        if before is not None and (
+            before["status"] == "True" or (before["status"], before["reason"], before["message"]) == (status, reason, message)
+        ):
             return
         moved = before is None or before["status"] != status
         condition: Tree = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.memo import IdentityMemo
+from kubemini.machinery.memo import IdentityMemo, by_identity
 from kubemini.machinery.quantity import milli, units
 
 Amounts = dict[str, int]
@@ -23,15 +23,20 @@ def amounts(resources: Mapping[str, str] | None) -> Amounts:
 class Requests:
     """What one pod asks for: `fit` for filtering (with one pod), `score_cpu` and `score_memory` for scoring."""
 
-    __slots__ = ("fit", "items", "score_cpu", "score_memory")
+    __slots__ = ("fit", "items", "key", "score_cpu", "score_memory")
 
     def __init__(self, fit: Amounts, score_cpu: int, score_memory: int) -> None:
         self.fit = fit
         self.items = tuple((name, value) for name, value in fit.items() if value)
         self.score_cpu = score_cpu
         self.score_memory = score_memory
+        self.key = (self.items, score_cpu, score_memory)
+        """Equal for equal requests."""
 
 
+_INTERNED = 8192
+_interned: dict[tuple[object, ...], Requests] = {}
+"""Equal requests are one object, as far as they are remembered."""
 _memo: IdentityMemo[tuple[Tree | None, Tree | None, Tree | None, Requests]] = IdentityMemo(16384)
 
 
@@ -50,9 +55,19 @@ def requests_of(spec: Tree) -> Requests:
     return computed
 
 
-def _of(container: Tree) -> Mapping[str, str]:
-    found: Mapping[str, str] = (container.get("resources") or {}).get("requests") or {}
-    return found
+@by_identity(16384)
+def _requested(resources: Tree) -> tuple[Amounts, Amounts]:
+    """Return what a container's resources ask for, and what they count for in scoring. Never to be changed."""
+    wanted = amounts(resources.get("requests"))
+    return wanted, {"cpu": wanted.get("cpu", NONZERO_CPU), "memory": wanted.get("memory", NONZERO_MEMORY)}
+
+
+_NOTHING: Tree = {}
+
+
+def _of(container: Tree) -> tuple[Amounts, Amounts]:
+    # By the identity of the resources: admission may copy containers, not what they ask for
+    return _requested(container.get("resources") or _NOTHING)
 
 
 def _compute(containers: list[Tree], init: list[Tree] | tuple[Tree, ...], overhead: Tree | None, level: Tree | None) -> Requests:
@@ -63,10 +78,11 @@ def _compute(containers: list[Tree], init: list[Tree] | tuple[Tree, ...], overhe
     peak: Amounts = {}
     scored_peak: Amounts = {}
     for container in containers:
-        _add(total, amounts(_of(container)))
-        _add(scored, _nonzero(container))
+        wanted, counted = _of(container)
+        _add(total, wanted)
+        _add(scored, counted)
     for container in init:
-        wanted, counted = amounts(_of(container)), _nonzero(container)
+        wanted, counted = _of(container)
         if container.get("restartPolicy") == "Always":
             _add(sidecars, wanted)
             _add(scored_sidecars, counted)
@@ -88,12 +104,13 @@ def _compute(containers: list[Tree], init: list[Tree] | tuple[Tree, ...], overhe
         _add(total, extra)
         _add(scored, extra)
     total[PODS] = 1
-    return Requests(total, scored.get("cpu", 0), scored.get("memory", 0))
-
-
-def _nonzero(container: Tree) -> Amounts:
-    wanted = amounts(_of(container))
-    return {"cpu": wanted.get("cpu", NONZERO_CPU), "memory": wanted.get("memory", NONZERO_MEMORY)}
+    found = Requests(total, scored.get("cpu", 0), scored.get("memory", 0))
+    known = _interned.get(found.key)
+    if known is None:
+        if len(_interned) >= _INTERNED:
+            _interned.clear()
+        known = _interned[found.key] = found
+    return known
 
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:

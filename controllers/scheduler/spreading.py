@@ -59,7 +59,8 @@ class Spread:
         """Return how roomy the nodes' domains are by the soft constraints, 0 to 100. Nodes without one of the labels get 0."""
         ranked = [info for info in nodes if all(constraint.key in info.labels for constraint in self.soft)]
         weights = [
-            log((len(ranked) if constraint.key == HOSTNAME else len({info.labels[constraint.key]: None for info in ranked})) + 2) for constraint in self.soft
+            log((len(ranked) if constraint.key == HOSTNAME else len({info.labels[constraint.key]: None for info in ranked})) + 2)
+            for constraint in self.soft
         ]
         raw: dict[str, int] = {}
         for info in ranked:

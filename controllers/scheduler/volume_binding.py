@@ -133,7 +133,9 @@ class VolumeBinder:
             annotations = {**(meta.get("annotations") or {})}
             if before is None:
                 annotations[BOUND_BY_CONTROLLER] = "yes"
-            await self._client.update(PERSISTENT_VOLUMES, {**volume, "metadata": {**meta, "annotations": annotations}, "spec": {**spec, "claimRef": reference}})
+            await self._client.update(
+                PERSISTENT_VOLUMES, {**volume, "metadata": {**meta, "annotations": annotations}, "spec": {**spec, "claimRef": reference}}
+            )
         for claim in plan.choice.provisioned:
             meta = claim["metadata"]
             if (meta.get("annotations") or {}).get(SELECTED_NODE) != plan.node:

@@ -20,7 +20,12 @@ from kubemini.machinery.quantity import compare
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
+ZONES = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
 
 IN_USE = Refusal("VolumeRestrictions", ("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",))
 FULL = Refusal("NodeVolumeLimits", ("node(s) exceed max volume count",))
@@ -43,6 +48,7 @@ class Storage(Protocol):
 
     def volumes_of(self, storage_class: str) -> Iterable[Tree]:
         """Return the PersistentVolumes of a class."""
+        ...
 
     def storage_class(self, name: str) -> Tree | None:
         """Return a StorageClass."""
@@ -258,7 +264,9 @@ class OncePod:
 def used_once(pod: Tree, claims: Claims, others: Iterable[Tree]) -> bool:
     """Tell whether a ReadWriteOncePod claim of the pod is used by one of the placed pods."""
     namespace = pod["metadata"]["namespace"]
-    once = {each["metadata"]["name"]: None for each in (*claims.bound, *claims.waiting) if "ReadWriteOncePod" in (each["spec"].get("accessModes") or ())}
+    once = {
+        each["metadata"]["name"]: None for each in (*claims.bound, *claims.waiting) if "ReadWriteOncePod" in (each["spec"].get("accessModes") or ())
+    }
     if not once:
         return False
     return any(name in once for other in others if other["metadata"]["namespace"] == namespace for name, _ in claim_names(other))
@@ -278,7 +286,11 @@ class Limits:
         node = self.storage.csi_node(info.name)
         if node is None:
             return None
-        limits = {each["name"]: each["allocatable"]["count"] for each in node["spec"].get("drivers") or () if (each.get("allocatable") or {}).get("count") is not None}
+        limits = {
+            each["name"]: each["allocatable"]["count"]
+            for each in node["spec"].get("drivers") or ()
+            if (each.get("allocatable") or {}).get("count") is not None
+        }
         if not limits:
             return None
         there: dict[tuple[str, str], None] = {}
@@ -312,7 +324,9 @@ def _handles(pod: Tree, storage: Storage) -> dict[tuple[str, str], None]:
     return found
 
 
-def plugins_of(pod: Tree, storage: Storage, placed: Callable[[], Iterable[Tree]], attached: Callable[[NodeInfo], Iterable[Tree]]) -> list[Plugin] | Rejection:
+def plugins_of(
+    pod: Tree, storage: Storage, placed: Callable[[], Iterable[Tree]], attached: Callable[[NodeInfo], Iterable[Tree]]
+) -> list[Plugin] | Rejection:
     """Return the volume filters of a pod with claims, or why it cannot be looked at yet. `placed` gives the pods that stand anywhere, `attached` those of a node."""
     claims = claims_of(pod, storage)
     if isinstance(claims, Rejection):

@@ -54,7 +54,9 @@ def named_nodes(spec: Tree) -> list[str] | None:
         return None
     allowed: dict[str, None] = {}
     for term in required["nodeSelectorTerms"]:
-        lists: list[list[str]] = [each.get("values") or [] for each in term.get("matchFields") or () if each["key"] == "metadata.name" and each["operator"] == "In"]
+        lists: list[list[str]] = [
+            each.get("values") or [] for each in term.get("matchFields") or () if each["key"] == "metadata.name" and each["operator"] == "In"
+        ]
         if not lists:
             return None
         allowed |= dict.fromkeys(name for name in lists[0] if all(name in others for others in lists[1:]))

@@ -169,7 +169,15 @@ class Recorder:
 
     async def _write_acted(self, said: _Said) -> None:
         regarding, related = said.regarding, said.related or {}
-        key = (regarding.get("uid", ""), regarding.get("resourceVersion", ""), said.type, said.action, said.reason, related.get("uid", ""), said.message)
+        key = (
+            regarding.get("uid", ""),
+            regarding.get("resourceVersion", ""),
+            said.type,
+            said.action,
+            said.reason,
+            related.get("uid", ""),
+            said.message,
+        )
         now = self._env.now()
         written = self._written.get(key)
         if written is not None and now - written.last <= SERIES_SECONDS:
@@ -231,7 +239,13 @@ class Recorder:
 def reference_to(obj: Tree) -> Tree:
     """Return the reference to an object that an event carries."""
     meta = obj["metadata"]
-    reference = {"kind": obj["kind"], "name": meta["name"], "uid": meta["uid"], "apiVersion": obj["apiVersion"], "resourceVersion": meta["resourceVersion"]}
+    reference = {
+        "kind": obj["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "apiVersion": obj["apiVersion"],
+        "resourceVersion": meta["resourceVersion"],
+    }
     if "namespace" in meta:
         reference["namespace"] = meta["namespace"]
     return reference

@@ -34,9 +34,15 @@ class Plan:
 
 PLANS = st.builds(
     Plan,
-    pods=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(("low", "high", "polite")), st.integers(1, 4)), min_size=1, max_size=14).map(tuple),
+    pods=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(("low", "high", "polite")), st.integers(1, 4)), min_size=1, max_size=14).map(
+        tuple
+    ),
     steps=st.lists(
-        st.tuples(st.integers(0, 60), st.sampled_from(("delete", "cordon", "uncordon", "lose", "recover", "grow", "remove", "restart", "ungate")), st.integers(0, 20)),
+        st.tuples(
+            st.integers(0, 60),
+            st.sampled_from(("delete", "cordon", "uncordon", "lose", "recover", "grow", "remove", "restart", "ungate")),
+            st.integers(0, 20),
+        ),
         max_size=6,
     ).map(tuple),
 )

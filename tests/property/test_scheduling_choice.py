@@ -36,7 +36,13 @@ def nodes(draw: st.DrawFn) -> Tree:
     return {
         "metadata": {"labels": labels},
         "spec": spec,
-        "status": {"allocatable": {"cpu": draw(st.sampled_from(("1", "2", "4"))), "memory": draw(st.sampled_from(("2Gi", "8Gi"))), "pods": draw(st.sampled_from(("2", "10")))}},
+        "status": {
+            "allocatable": {
+                "cpu": draw(st.sampled_from(("1", "2", "4"))),
+                "memory": draw(st.sampled_from(("2Gi", "8Gi"))),
+                "pods": draw(st.sampled_from(("2", "10"))),
+            }
+        },
     }
 
 
@@ -50,7 +56,9 @@ def term(key: str, jobs: list[str], *, other: bool) -> Tree:
 @st.composite
 def pods(draw: st.DrawFn, *, stating: bool) -> Tree:
     """Draw a pod; a `stating` one may have inter-pod terms, as leaders of exclusive groups do."""
-    requests = {"cpu": draw(st.sampled_from(("100m", "1", "2"))), "memory": draw(st.sampled_from(("100Mi", "1Gi")))} if draw(st.integers(0, 4)) else {}
+    requests = (
+        {"cpu": draw(st.sampled_from(("100m", "1", "2"))), "memory": draw(st.sampled_from(("100Mi", "1Gi")))} if draw(st.integers(0, 4)) else {}
+    )
     spec: Tree = {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
     if draw(st.integers(0, 2)) == 0:
         spec["nodeSelector"] = {"rack": draw(st.sampled_from(RACKS))}
@@ -60,7 +68,9 @@ def pods(draw: st.DrawFn, *, stating: bool) -> Tree:
     affinity: Tree = {}
     if draw(st.integers(0, 3)) == 0:
         preference = {"matchExpressions": [{"key": "fast", "operator": "In", "values": ["yes"]}]}
-        affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": draw(st.sampled_from((1, 50))), "preference": preference}]}
+        affinity["nodeAffinity"] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": draw(st.sampled_from((1, 50))), "preference": preference}]
+        }
     if stating and draw(st.booleans()):
         affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term("rack", [job], other=True)]}
         if draw(st.booleans()):
@@ -137,7 +147,9 @@ def test_the_census_counts_as_looking_at_every_pod_does(changes: list[tuple[bool
     """The count of selected pods by node is the same by profiles as by pods, whenever counting began."""
     here: dict[str, tuple[str, Tree]] = {}
     census = Census(here.values)
-    selector = from_label_selector({"matchExpressions": [{"key": "job", "operator": "In", "values": ["j0", "j1"]}, {"key": "odd", "operator": "Exists"}]})
+    selector = from_label_selector(
+        {"matchExpressions": [{"key": "job", "operator": "In", "values": ["j0", "j1"]}, {"key": "odd", "operator": "Exists"}]}
+    )
     if early:
         census.track([selector])
     for comes, number, job, node in changes:

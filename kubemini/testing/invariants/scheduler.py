@@ -169,7 +169,9 @@ class Constraints(_OfPods):
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
         """Note restless nodes and leaving pods."""
         self._revision = change.revision
-        if (table == "nodes" and (change.old is None or change.new is None)) or (table == "pods" and _leaves(tree_of(change.old), tree_of(change.new))):
+        if (table == "nodes" and (change.old is None or change.new is None)) or (
+            table == "pods" and _leaves(tree_of(change.old), tree_of(change.new))
+        ):
             self._moved = change.revision
         if table == "nodes" and change.old is not None and change.new is not None:
             old, new = change.old.obj, change.new.obj

@@ -18,7 +18,11 @@ NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 def pod(*containers: Tree, annotations: Tree | None = None, **spec: Any) -> Tree:
     """Return a bound pod."""
     meta = {"name": "p", "namespace": "default", "uid": "u", "annotations": annotations or {}, "creationTimestamp": NOW, "generation": 1}
-    return {"metadata": meta, "spec": {"containers": list(containers) or [{"name": "c", "image": "i:1"}], "nodeName": "n", **spec}, "status": {"phase": "Pending"}}
+    return {
+        "metadata": meta,
+        "spec": {"containers": list(containers) or [{"name": "c", "image": "i:1"}], "nodeName": "n", **spec},
+        "status": {"phase": "Pending"},
+    }
 
 
 def node(**allocatable: str) -> Tree:
@@ -30,7 +34,7 @@ def node(**allocatable: str) -> Tree:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "expected"),
+    "annotations, expected",
     [
         ({}, FOREVER),
         ({"run-for": "90s"}, Program(run_for=90.0)),
@@ -54,7 +58,7 @@ def test_bad_annotations(annotations: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    "command, expected",
     [
         (["sleep", "5"], Program(run_for=5.0)),
         (["sh", "-c", "sleep 2; exit 3"], Program(run_for=2.0, exit_code=3)),
@@ -86,7 +90,7 @@ def test_attempts_that_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "container", "code", "again"),
+    "policy, container, code, again",
     [
         ("Always", {}, 0, True),
         ("OnFailure", {}, 0, False),
@@ -147,7 +151,8 @@ def test_who_was_there_before() -> None:
     assert running_before(new, [old, new]) == [old]
     assert running_before(old, [old, new]) == []
     bound = {**new, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}}
-    assert bypassed(new) and not bypassed(bound)
+    assert bypassed(new)
+    assert not bypassed(bound)
     assert running_before(old, [bound]) == [bound]
 
 
@@ -187,7 +192,12 @@ def test_a_transition_time_moves_with_the_status_only() -> None:
     """Writing the same status again keeps the time of the transition."""
     before = running(pod())["status"]["conditions"]
     again = statuses.conditions(before, LATER, 1, Ready=("True", "", ""), ContainersReady=("False", "ContainersNotReady", ""))
-    assert {each["type"]: each["lastTransitionTime"] for each in again} == {"Ready": NOW, "ContainersReady": LATER, "Initialized": NOW, "PodScheduled": NOW}
+    assert {each["type"]: each["lastTransitionTime"] for each in again} == {
+        "Ready": NOW,
+        "ContainersReady": LATER,
+        "Initialized": NOW,
+        "PodScheduled": NOW,
+    }
 
 
 def test_the_end() -> None:
@@ -222,7 +232,9 @@ def test_only_some_containers_run_again() -> None:
 
 def test_init_containers_one_by_one() -> None:
     """While an init container runs the pod is Pending and not Initialized; sidecars before it run on."""
-    spec = {"initContainers": [{"name": "s", "image": "i", "restartPolicy": "Always"}, {"name": "x", "image": "i"}, {"name": "y", "image": "i"}]}
+    spec: Tree = {
+        "initContainers": [{"name": "s", "image": "i", "restartPolicy": "Always"}, {"name": "x", "image": "i"}, {"name": "y", "image": "i"}]
+    }
     status = statuses.initializing(pod(**spec), now=NOW, pod_ip="10.128.0.1", host_ip="10.0.0.1", index=1)
     assert status["phase"] == "Pending"
     assert [next(iter(each["state"])) for each in status["initContainerStatuses"]] == ["running", "running", "waiting"]

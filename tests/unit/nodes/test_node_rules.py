@@ -36,7 +36,7 @@ def test_one_node_every_ten_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("down", "ready", "rate"),
+    "down, ready, rate",
     [(2, 1, 0.1), (3, 2, 0.0), (3, 3, 0.1), (40, 20, 0.01), (1, 0, 0.0)],
 )
 def test_pace(down: int, ready: int, rate: float) -> None:
@@ -65,7 +65,7 @@ EXEC = {"key": "k", "value": "v", "effect": "NoExecute"}
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "seconds"),
+    "tolerations, seconds",
     [
         ([], 0.0),
         ([{"key": "k", "operator": "Exists"}], None),

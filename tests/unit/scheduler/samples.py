@@ -11,7 +11,9 @@ Tree = dict[str, Any]
 _number = count()
 
 
-def node(name: str, *, cpu: str = "4", memory: str = "16Gi", pods: str = "110", taints: list[Tree] | None = None, labels: Tree | None = None, **more: Any) -> Tree:
+def node(
+    name: str, *, cpu: str = "4", memory: str = "16Gi", pods: str = "110", taints: list[Tree] | None = None, labels: Tree | None = None, **more: Any
+) -> Tree:
     """Return a node; further keywords are resources or fields of its spec (``unschedulable``)."""
     resources = {key.replace("_", "/"): value for key, value in more.items() if key != "unschedulable"}
     spec: Tree = {"taints": taints} if taints else {}
@@ -24,7 +26,9 @@ def node(name: str, *, cpu: str = "4", memory: str = "16Gi", pods: str = "110", 
     }
 
 
-def pod(name: str = "p", *, cpu: str = "", memory: str = "", labels: Tree | None = None, namespace: str = "default", priority: int = 0, **spec: Any) -> Tree:
+def pod(
+    name: str = "p", *, cpu: str = "", memory: str = "", labels: Tree | None = None, namespace: str = "default", priority: int = 0, **spec: Any
+) -> Tree:
     """Return a pod with one container; further keywords are fields of its spec."""
     requests = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
     container: Tree = {"name": "c", "image": "i", **({"resources": {"requests": requests}} if requests else {})}

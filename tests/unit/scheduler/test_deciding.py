@@ -51,6 +51,7 @@ def test_the_emptier_node_wins() -> None:
 
 def test_preferred_affinity_weights_add_up() -> None:
     """The weights of all preferred terms that a node meets are added."""
+
     def term(weight: int, key: str) -> dict[str, object]:
         return {"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
 

@@ -42,7 +42,13 @@ def claim(*requests: Tree, constraints: list[Tree] | None = None) -> Tree:
 
 def wants(name: str = "r", count: int = 1, *selectors: str, **more: Any) -> Tree:
     """Return a request."""
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count, "selectors": [{"cel": {"expression": text}} for text in selectors], **more}
+    exactly = {
+        "deviceClassName": "gpu",
+        "allocationMode": "ExactCount",
+        "count": count,
+        "selectors": [{"cel": {"expression": text}} for text in selectors],
+        **more,
+    }
     return {"name": name, "exactly": exactly}
 
 
@@ -111,9 +117,11 @@ def test_where_devices_can_be_used() -> None:
     assert got([rack], claim(wants())) is None
     assert got([rack], claim(wants()), on=info("a", rack="r1")) == [["g0"]]
     found = allocate([claim(wants())], info("a", rack="r1"), Inventory(Catalogue([rack]), CLASSES, {}))
-    assert found is not None and found[0]["nodeSelector"] == {"nodeSelectorTerms": [term]}
+    assert found is not None
+    assert found[0]["nodeSelector"] == {"nodeSelectorTerms": [term]}
     found = allocate([claim(wants())], info(), Inventory(Catalogue([everywhere]), CLASSES, {}))
-    assert found is not None and "nodeSelector" not in found[0]
+    assert found is not None
+    assert "nodeSelector" not in found[0]
 
 
 def test_all_devices() -> None:
@@ -128,11 +136,18 @@ def test_alternatives_in_order() -> None:
     """The first alternative that fits is taken, and the result names it."""
     slices = [devices_of("a", gpu("g0", model="s"))]
     options = [
-        {"name": "big", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].model == 'b'"}}]},
+        {
+            "name": "big",
+            "deviceClassName": "gpu",
+            "allocationMode": "ExactCount",
+            "count": 1,
+            "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].model == 'b'"}}],
+        },
         {"name": "any", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1},
     ]
     found = allocate([claim({"name": "r", "firstAvailable": options})], info(), Inventory(Catalogue(slices), CLASSES, {}))
-    assert found is not None and found[0]["devices"]["results"][0]["request"] == "r/any"
+    assert found is not None
+    assert found[0]["devices"]["results"][0]["request"] == "r/any"
 
 
 def test_constraints_make_the_search_go_back() -> None:

@@ -26,12 +26,18 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...], bool]] =
     ("tainted", pod(), node("n", taints=[TAINT]), ("node(s) had untolerated taint(s)",), True),
     ("tainted and unselected: just the taint", pod(nodeSelector={"a": "b"}), node("n", taints=[TAINT]), ("node(s) had untolerated taint(s)",), True),
     ("unselected", pod(nodeSelector={"a": "b"}), node("n"), ("node(s) didn't match Pod's node affinity/selector",), True),
-    ("short of two resources, one of them for ever", pod(cpu="9", memory="1Gi"), node("n", memory="1Mi"), ("Insufficient cpu", "Insufficient memory"), True),
+    (
+        "short of two resources, one of them for ever",
+        pod(cpu="9", memory="1Gi"),
+        node("n", memory="1Mi"),
+        ("Insufficient cpu", "Insufficient memory"),
+        True,
+    ),
     ("an unknown resource is zero", pod(cpu="1"), node("n", cpu="0"), ("Insufficient cpu",), True),
 ]
 
 
-@pytest.mark.parametrize(("of", "on", "reasons", "unresolvable"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("of, on, reasons, unresolvable", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_reasons(of: dict[str, Any], on: dict[str, Any], reasons: tuple[str, ...], *, unresolvable: bool) -> None:
     """A node is refused by the first plugin in upstream's order, with all that this plugin has to say."""
     found = refusal(of, on)
@@ -48,7 +54,8 @@ def test_what_others_take_can_be_preempted() -> None:
 def test_number_of_pods() -> None:
     """The number of pods is a resource with words of its own."""
     found = refusal(pod(), node("n", pods="1"), pod("other"))
-    assert found is not None and found.reasons == ("Too many pods",)
+    assert found is not None
+    assert found.reasons == ("Too many pods",)
 
 
 def port(number: int, address: str = "", protocol: str = "TCP") -> dict[str, Any]:
@@ -57,7 +64,7 @@ def port(number: int, address: str = "", protocol: str = "TCP") -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs", "clash"),
+    "mine, theirs, clash",
     [
         (port(80), port(80), True),
         (port(80), port(81), False),
@@ -74,7 +81,7 @@ def test_host_ports(mine: dict[str, Any], theirs: dict[str, Any], *, clash: bool
 
 
 @pytest.mark.parametrize(
-    ("toleration", "taint", "covered"),
+    "toleration, taint, covered",
     [
         ({"operator": "Exists"}, TAINT, True),
         ({"key": "k", "operator": "Exists"}, TAINT, True),
@@ -102,5 +109,7 @@ def test_pods_bound_by_name() -> None:
     field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n-1"]}]}
     by_name = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field]}}}}
     assert named_nodes(by_name) == ["n-1"]
-    wider = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field, {"matchExpressions": []}]}}}}
+    wider = {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field, {"matchExpressions": []}]}}}
+    }
     assert named_nodes(wider) is None

@@ -27,7 +27,9 @@ def play(scenario: Callable[[SimCluster], Awaitable[None]], *, nodes: int = 1, c
         for number in range(nodes):
             labels = {"kubernetes.io/hostname": f"n-{number}", "rack": f"r{number // 2}"}
             resources = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
-            await cluster.client.create(NODES, {"metadata": {"name": f"n-{number}", "labels": labels}, "spec": {}, "status": {"allocatable": resources}})
+            await cluster.client.create(
+                NODES, {"metadata": {"name": f"n-{number}", "labels": labels}, "spec": {}, "status": {"allocatable": resources}}
+            )
         await cluster.settle(60.0)
         await scenario(cluster)
         checker.at_rest()
@@ -188,7 +190,9 @@ def test_all_or_nothing() -> None:
         await cluster.settle(600.0)
         assert await bound(cluster) == ["small-0", "small-1"]
         found = await cluster.client.get(POD_GROUPS, "big", "default")
-        assert [(each["type"], each["status"], each["reason"]) for each in found["status"]["conditions"]] == [("PodGroupScheduled", "False", "Unschedulable")]
+        assert [(each["type"], each["status"], each["reason"]) for each in found["status"]["conditions"]] == [
+            ("PodGroupScheduled", "False", "Unschedulable")
+        ]
 
     play(scenario)
 

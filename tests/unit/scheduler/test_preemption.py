@@ -27,7 +27,11 @@ def names(found: preemption.Outcome) -> list[str]:
 
 def budget(match: Tree, allowed: int) -> Tree:
     """Return a PodDisruptionBudget that allows some disruptions."""
-    return {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": match}}, "status": {"disruptionsAllowed": allowed}}
+    return {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": match}},
+        "status": {"disruptionsAllowed": allowed},
+    }
 
 
 def test_no_more_victims_than_needed() -> None:
@@ -111,7 +115,13 @@ def test_preempting_for_anti_affinity() -> None:
 
 def test_exclusive_placement_compares_equals() -> None:
     """Anti-affinity among pods of one priority does not stop a higher one (jobset issue 1057)."""
-    term = {"matchExpressions": [{"key": "job-key", "operator": "Exists"}, {"key": "job-key", "operator": "NotIn", "values": ["one"]}, {"key": "p", "operator": "In", "values": ["1"]}]}
+    term = {
+        "matchExpressions": [
+            {"key": "job-key", "operator": "Exists"},
+            {"key": "job-key", "operator": "NotIn", "values": ["one"]},
+            {"key": "p", "operator": "In", "values": ["1"]},
+        ]
+    }
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname", "labelSelector": term}]}}
     cache = cluster(node("a"), a=[pod("one", cpu="4", priority=1, labels={"job-key": "one", "p": "1"}, affinity=rule)])
     assert names(outcome(pod("two", cpu="4", priority=2, labels={"job-key": "two", "p": "2"}), cache)) == ["one"]

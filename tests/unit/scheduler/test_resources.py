@@ -19,15 +19,23 @@ CASES: list[tuple[str, dict[str, Any], int]] = [
     ("the largest init container counts alone", {"containers": [container("1")], "initContainers": [container("3"), container("2")]}, 3000),
     ("a smaller init container costs nothing", {"containers": [container("2")], "initContainers": [container("1")]}, 2000),
     ("a sidecar stands beside the containers", {"containers": [container("1")], "initContainers": [container("2", always=True)]}, 3000),
-    ("a sidecar stands beside later init containers", {"containers": [container("1")], "initContainers": [container("2", always=True), container("3")]}, 5000),
+    (
+        "a sidecar stands beside later init containers",
+        {"containers": [container("1")], "initContainers": [container("2", always=True), container("3")]},
+        5000,
+    ),
     ("but not beside earlier ones", {"containers": [container("1")], "initContainers": [container("3"), container("2", always=True)]}, 3000),
     ("overhead is added", {"containers": [container("1")], "overhead": {"cpu": "250m"}}, 1250),
     ("pod-level requests replace the sum", {"containers": [container("1")], "resources": {"requests": {"cpu": "5"}}}, 5000),
-    ("overhead comes on top of pod-level requests", {"containers": [container("1")], "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "1"}}, 3000),
+    (
+        "overhead comes on top of pod-level requests",
+        {"containers": [container("1")], "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "1"}},
+        3000,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("spec", "milli"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("spec, milli", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_cpu_of_a_pod(spec: dict[str, Any], milli: int) -> None:
     """A pod asks for the larger of what runs together and of each init step, plus overhead, and for one pod."""
     found = requests_of(spec)

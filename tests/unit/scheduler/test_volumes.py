@@ -98,7 +98,7 @@ def on_node(shelf: Shelf, of: Tree, where: NodeInfo) -> Refusal | None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "text"),
+    "objects, text",
     [
         ([], 'persistentvolumeclaim "c" not found'),
         ([claim(of="now"), storage_class("now", mode="Immediate")], "pod has unbound immediate PersistentVolumeClaims"),
@@ -132,7 +132,14 @@ def test_zones_of_bound_volumes() -> None:
 
 def test_the_smallest_volume_that_does() -> None:
     """A waiting claim takes the smallest volume of its class that reaches the node, and one made for it before all others."""
-    shelf = Shelf(claim(), storage_class(), volume("big", size="20Gi"), volume("fit", size="6Gi"), volume("small", size="1Gi"), volume("far", size="5Gi", on="z"))
+    shelf = Shelf(
+        claim(),
+        storage_class(),
+        volume("big", size="20Gi"),
+        volume("fit", size="6Gi"),
+        volume("small", size="1Gi"),
+        volume("far", size="5Gi", on="z"),
+    )
     chosen = volumes.choose([claim()], info(), shelf)
     assert isinstance(chosen, volumes.Choice)
     assert [found["metadata"]["name"] for _, found in chosen.static] == ["fit"]
