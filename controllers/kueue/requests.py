@@ -128,16 +128,19 @@ def beyond_limits(pod_sets: Iterable[Tree]) -> str:
         spec = pod_set["template"]["spec"]
         for field in ("initContainers", "containers"):
             for position, container in enumerate(spec.get(field) or ()):
-                resources: Tree = container.get("resources") or {}
-                limits: Mapping[str, str] = resources.get("limits") or {}
-                wanted: Mapping[str, str] = resources.get("requests") or {}
-                over = sorted(name for name, value in wanted.items() if name in limits and nano(value) > nano(limits[name]))
+                limits = _listed(container, "limits")
+                over = sorted(name for name, value in _listed(container, "requests").items() if name in limits and nano(value) > nano(limits[name]))
                 if over:
                     listed = "[" + ", ".join(f'"{name}"' for name in over) + "]"
                     problems.append(
                         f"spec.podSets[{index}].template.spec.{field}[{position}]: Invalid value: {listed}: requests must not exceed its limits"
                     )
     return "" if not problems else problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+
+
+def _listed(container: Tree, kind: str) -> Mapping[str, str]:
+    found: Mapping[str, str] = (container.get("resources") or {}).get(kind) or {}
+    return found
 
 
 def beyond_ranges(pod_sets: Iterable[Tree], limit_ranges: Sequence[Tree]) -> str:

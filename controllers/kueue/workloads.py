@@ -53,9 +53,9 @@ def reserved_usage(workload: Tree) -> Usage:
     usage: Usage = {}
     reclaimable = reclaimable_pods(workload)
     # A Workload that is admitted with some pods done already is given less from the start: what is left is counted from its spec
-    left = {each["name"]: each["count"] - reclaimable.get(each["name"], 0) for each in workload["spec"]["podSets"]}
+    left: dict[str, int] = {each["name"]: each["count"] - reclaimable.get(each["name"], 0) for each in workload["spec"]["podSets"]}
     for assignment in assignments(workload):
-        for fr, value in usage_of(assignment, left.get(assignment["name"], assignment.get("count", 0))).items():
+        for fr, value in usage_of(assignment, left[assignment["name"]]).items():
             usage[fr] = usage.get(fr, 0) + value
     return usage
 

@@ -103,8 +103,7 @@ def _status(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             if each["name"] not in pod_sets:
                 yield not_found(f"{path}.name", each["name"])
             count = each.get("count", 0)
-            used: Tree = each.get("resourceUsage") or {}
-            for resource, value in used.items():
+            for resource, value in _used(each).items():
                 if count > 0 and amount(resource, value) % count:
                     yield invalid(f"{path}.resourceUsage[{resource}]", str(value), f"is not a multiple of {count}")
     for number, check in enumerate(status.get("admissionChecks") or ()):
@@ -118,6 +117,11 @@ def _status(new: Tree, old: Tree | None) -> Iterator[FieldError]:
             )
         elif each["count"] > pod_set["count"]:
             yield invalid(f"{at}.count", each["count"], f"should be less or equal to {pod_set['count']}")
+
+
+def _used(assignment: Tree) -> dict[str, str]:
+    found: dict[str, str] = assignment.get("resourceUsage") or {}
+    return found
 
 
 def _updates(check: Tree, pod_sets: dict[str, Tree], path: str) -> Iterator[FieldError]:

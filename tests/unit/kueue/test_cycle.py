@@ -6,7 +6,7 @@ import pytest
 
 from kubemini.controllers.kueue.cycle import Entry, Outcome, Requeue
 
-from .worlds import World
+from tests.unit.kueue.worlds import World
 
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 RECLAIM = {"cohortName": "co", "preemption": {"reclaimWithinCohort": "Any"}}
@@ -96,7 +96,7 @@ def test_selector_keys_of_other_flavors_do_not_count() -> None:
     assert flavor(entry) == "b"
 
 
-@pytest.mark.parametrize(("when", "expected"), [("MayStopSearch", "first"), ("TryNextFlavor", "second")])
+@pytest.mark.parametrize("when, expected", [("MayStopSearch", "first"), ("TryNextFlavor", "second")])
 def test_when_can_borrow_decides_between_borrowing_and_the_next_flavor(when: str, expected: str) -> None:
     """A flavor that needs borrowing is taken, or the next one is looked at."""
     world = World()

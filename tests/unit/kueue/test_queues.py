@@ -34,7 +34,8 @@ def test_a_parked_shape_costs_one_try_for_all_its_workloads() -> None:
         pending.push(info(f"big-{number}", at=number), "big")
     pending.push(info("small", at=9), "small")
     tried = pending.pop()
-    assert tried is not None and tried.key == "big-0"
+    assert tried is not None
+    assert tried.key == "big-0"
     pending.park("big")
     pending.push(tried, "big")
     assert drained(pending) == ["small"]
@@ -51,7 +52,8 @@ def test_a_waiting_head_blocks_until_a_retry_or_a_better_head() -> None:
     assert pending.head() is None
     pending.push(info("urgent", priority=5, at=3), "c")
     head = pending.pop()
-    assert head is not None and head.key == "urgent"
+    assert head is not None
+    assert head.key == "urgent"
     assert pending.head() is None
     assert pending.retry()
 
