@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kubemini.controllers.kueue.cycle import Entry, Outcome, Requeue
-
 from tests.unit.kueue.worlds import World
 
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
