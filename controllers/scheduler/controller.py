@@ -11,8 +11,9 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler import gangs
 from kubemini.controllers.scheduler.cache import TERMINAL, priority_of
 from kubemini.controllers.scheduler.deciding import Decision
-from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs, InDomain
+from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs
 from kubemini.controllers.scheduler.placing import Assumed, Placer
+from kubemini.controllers.scheduler.placing_groups import GroupPlacer, Trial, turn
 from kubemini.controllers.scheduler.preemption import Candidate
 from kubemini.controllers.scheduler.reporting import Reporter
 from kubemini.controllers.scheduler.volume_binding import TIMEOUT_SECONDS
@@ -35,6 +36,7 @@ class SchedulerController(Controller):
         self._nodes = ctx.informer(NODES)
         self._placer = Placer(ctx)
         self.cache = self._placer.cache
+        self._groups = GroupPlacer(self._placer)
         self._reporter = Reporter(ctx)
         self._waiting = Waiting(self._retry, lambda: len(self.queue) > 0)
         self._binding: dict[str, Assumed] = {}
@@ -325,7 +327,7 @@ class SchedulerController(Controller):
         """Place all pods of a group that have no node, against one state of the cluster: enough of them, or none."""
         gang = self._gangs.gang(reference, namespace)
         members = self._gangs.members(reference, namespace)
-        todo = sorted((pod for pod in members if self._wants_node(pod)), key=_turn)
+        todo = sorted((pod for pod in members if self._wants_node(pod)), key=turn)
         text = gangs.short(gang, reference[1], members)
         if gang is None or text:
             for pod in todo:
@@ -335,89 +337,37 @@ class SchedulerController(Controller):
         there = gangs.started(members) + sum(
             1 for pod in gangs.counted(members) if not pod["spec"].get("nodeName") and pod["metadata"]["uid"] in self.cache.placed
         )
-        placed, failed = self._assume_group(gang, todo, members)
-        if there + len(placed) >= gang.minimum:
-            for assumed in placed:
+        trial = self._groups.assume(gang, todo, members)
+        if there + len(trial.placed) >= gang.minimum:
+            for assumed in trial.placed:
                 await self._commit(assumed)
-            for pod, decision in failed:
+            for pod, decision in trial.failed:
                 await self._fail(pod, decision)
             if gang.tree is not None:
                 await self._reporter.group(gang.tree, scheduled=True)
             return
-        await self._fail_group(gang, reference[1], placed, failed, gang.minimum - there)
+        await self._fail_group(gang, reference[1], trial, gang.minimum - there)
 
-    def _assume_group(self, gang: Gang, todo: list[Tree], members: list[Tree]) -> tuple[list[Assumed], list[tuple[Tree, Decision]]]:
-        if gang.topology is None:
-            return self._assume_all(todo, None)
-        key = gang.topology
-        taken = [self.cache.placed[uid][0] for pod in members if (uid := pod["metadata"]["uid"]) in self.cache.placed]
-        values = dict.fromkeys(info.labels[key] for name in taken if key in (info := self.cache.nodes[name]).labels)
-        best: tuple[int, float, InDomain] | None = None
-        for value in values or sorted(dict.fromkeys(info.labels[key] for info in self.cache.live() if key in info.labels)):
-            domain = InDomain(key, value)
-            placed, _ = self._assume_all(todo, domain)
-            score = sum((decision.scores.get(each.node, 0.0) for each in placed if (decision := self.why(key_of(each.pod))) is not None), 0.0)
-            for each in reversed(placed):
-                self._placer.forget(each)
-            if best is None or (len(placed), score) > best[:2]:
-                best = (len(placed), score, domain)
-        return self._assume_all(todo, best[2] if best is not None else InDomain(key, ""))
-
-    def _assume_all(self, todo: list[Tree], domain: InDomain | None) -> tuple[list[Assumed], list[tuple[Tree, Decision]]]:
-        placed: list[Assumed] = []
-        failed: list[tuple[Tree, Decision]] = []
-        for pod in todo:
-            found = self._placer.assume(pod, domain)
-            if isinstance(found, Assumed):
-                placed.append(found)
-            else:
-                failed.append((pod, found))
-        return placed, failed
-
-    async def _fail_group(self, gang: Gang, name: str, placed: list[Assumed], failed: list[tuple[Tree, Decision]], wanted: int) -> None:
+    async def _fail_group(self, gang: Gang, name: str, trial: Trial, wanted: int) -> None:
         """Nothing of a group is bound: its places are given up, unless preemption makes room for enough of the rest."""
-        rescued: list[tuple[Tree, Candidate]] = []
-        removed: list[tuple[Tree, str]] = []
-        held = list(placed)
-        texts: dict[str, str] = {}
-        for pod, decision in failed:
-            outcome = self._placer.preempt(pod, decision)
-            texts[pod["metadata"]["uid"]] = decision.message
-            candidate = outcome.candidate
-            if candidate is None or len(held) >= wanted:
-                continue
-            for victim in candidate.victims:
-                removed.append((victim, candidate.node))
-                self.cache.remove(victim["metadata"]["uid"])
-            self.cache.place(pod, candidate.node)
-            held.append(Assumed(pod, candidate.node))
-            rescued.append((pod, candidate))
-        for each in reversed(held):
-            self._placer.forget(each)
-        for victim, node in removed:
-            self.cache.place(victim, node)
-        going = len(held) >= wanted and bool(rescued)
-        events = dict.fromkeys([GROUP, *(event for _, decision in failed for event in events_of(decision.plugins()))])
-        for pod in [*(each.pod for each in placed), *(pod for pod, _ in failed)]:
+        rescue = self._groups.rescue(trial, wanted)
+        events = tuple(dict.fromkeys([GROUP, *(event for _, decision in trial.failed for event in events_of(decision.plugins()))]))
+        for pod in trial.pods():
             uid = pod["metadata"]["uid"]
-            node = next((each.node for each in held if each.pod["metadata"]["uid"] == uid), "") if going else ""
+            node = rescue.nodes.get(uid, "")
             if node:
                 self.cache.nominate(pod, node)
-            self._sleep(pod, tuple(events))
-            await self._reporter.failed(pod, gangs.WAITING_FOR_PREEMPTION if going else texts.get(uid, gangs.UNSCHEDULABLE), node)
-        for pod, candidate in rescued if going else ():
+            self._sleep(pod, events)
+            await self._reporter.failed(pod, gangs.WAITING_FOR_PREEMPTION if node else rescue.texts.get(uid, gangs.UNSCHEDULABLE), node)
+        for pod, candidate in rescue.candidates:
             await self._make_room(pod, candidate)
         if gang.tree is not None:
             message = (
-                gangs.WAITING_FOR_PREEMPTION if going else f'{len(placed)} of the {wanted} pods that pod group "{name}" still needs have a place'
+                gangs.WAITING_FOR_PREEMPTION
+                if rescue.candidates
+                else f'{len(trial.placed)} of the {wanted} pods that pod group "{name}" still needs have a place'
             )
             await self._reporter.group(gang.tree, scheduled=False, message=message)
-
-
-def _turn(pod: Tree) -> tuple[int, str, str]:
-    """Sort key of a group's pods: priority, then age."""
-    meta = pod["metadata"]
-    return (-priority_of(pod), meta.get("creationTimestamp") or "", meta["name"])
 
 
 def _differs(old: Tree, new: Tree) -> bool:

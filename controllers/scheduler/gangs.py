@@ -101,7 +101,8 @@ class Gangs:
         resource, name = reference
         tree = self._groups[resource].get(name, namespace)
         if tree is None:
-            return None
+            # The coscheduling plugin lets pods of a group that is not there through; the others wait for it
+            return Gang(1) if resource is COSCHEDULING_POD_GROUPS else None
         spec = tree.get("spec") or {}
         if resource is not POD_GROUPS:
             return Gang(int(spec.get("minMember") or 1))

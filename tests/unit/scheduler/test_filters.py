@@ -100,7 +100,7 @@ def test_tolerations(toleration: dict[str, Any], taint: dict[str, Any], *, cover
 
 def test_terms_without_anything_match_nothing() -> None:
     """An empty node selector term accepts no node."""
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}
+    required: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}
     assert refusal(pod(affinity={"nodeAffinity": required}), node("n")) is not None
 
 
