@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.memo import by_identity
+from kubemini.machinery.memo import IdentityMemo, by_identity
 
 KILLED = 137
 """Exit code of a container that was killed."""
@@ -22,7 +24,28 @@ def _image(container: Tree) -> tuple[str, str, str]:
 
 
 def conditions(old: list[Tree] | None, now: str, generation: int | None, **wanted: tuple[str, str, str]) -> list[Tree]:
-    """Return the conditions with some set to (status, reason, message); a transition time moves only with the status. Others stay as they are."""
+    """Return the conditions with some set to (status, reason, message); a transition time moves only with the status. Others stay as they are.
+
+    Pods that went the same way in the same seconds get the very same list.
+    """
+    if old and len(old) > len(wanted):
+        return _conditions(old, now, generation, wanted)
+    key = (id(old), now, generation, *wanted.items())
+    known = _CONDITIONS.get(key)
+    if known is None:
+        if len(_CONDITIONS) >= SHARED:
+            _CONDITIONS.clear()
+        known = _CONDITIONS[key] = (old, _conditions(old, now, generation, wanted))
+    return known[1]
+
+
+SHARED = 1024
+"""How many parts of statuses are kept for other pods to share."""
+_CONDITIONS: dict[tuple[Any, ...], tuple[list[Tree] | None, list[Tree]]] = {}
+"""What they were made from, and the conditions; the former is held so that its identity stays its own."""
+
+
+def _conditions(old: list[Tree] | None, now: str, generation: int | None, wanted: Mapping[str, tuple[str, str, str]]) -> list[Tree]:
     before = {condition["type"]: condition for condition in old or ()}
     order = [*wanted, *(type_ for type_ in before if type_ not in wanted)]
     found = []
@@ -75,11 +98,8 @@ def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, agai
     status["conditions"] = conditions(
         old.get("conditions"), now, generation, Initialized=("True", "", ""), Ready=whole, ContainersReady=flag, PodScheduled=("True", "", "")
     )
-    status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}], "podIP": pod_ip, "podIPs": [{"ip": pod_ip}], "startTime": old.get("startTime") or now}
-    status["containerStatuses"] = [
-        _started(pod, container, *image, now, ready=ready, before=(again or {}).get(image[0]))
-        for container, image in zip(spec["containers"], _images(spec["containers"]), strict=True)
-    ]
+    status |= {"hostIP": host_ip, "hostIPs": _host_ips(host_ip), "podIP": pod_ip, "podIPs": [{"ip": pod_ip}], "startTime": old.get("startTime") or now}
+    status["containerStatuses"] = _all_started(spec["containers"], now, ready, again) if again else _fresh(spec["containers"], now, ready)
     if spec.get("initContainers"):
         before = {each["name"]: each for each in old.get("initContainerStatuses") or ()}
         status["initContainerStatuses"] = [
@@ -88,7 +108,31 @@ def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, agai
     return status
 
 
-def _started(pod: Tree, container: Tree, name: str, image: str, digest: str, now: str, *, ready: bool, before: Tree | None) -> Tree:
+@lru_cache(maxsize=SHARED)
+def _host_ips(address: str) -> list[Tree]:
+    return [{"ip": address}]
+
+
+_FRESH: IdentityMemo[dict[tuple[str, bool], list[Tree]]] = IdentityMemo(SHARED)
+"""The statuses of containers started for the first time, by second and readiness: the pods of one template share them."""
+
+
+def _fresh(containers: list[Tree], now: str, ready: bool) -> list[Tree]:
+    found = _FRESH.get(containers)
+    if found is None or len(found) >= SHARED:
+        found = _FRESH.put(containers, {})
+    shared = found.get((now, ready))
+    if shared is None:
+        shared = found[now, ready] = _all_started(containers, now, ready, {})
+    return shared
+
+
+def _all_started(containers: list[Tree], now: str, ready: bool, again: Mapping[str, Tree]) -> list[Tree]:
+    images = _images(containers)
+    return [_started(container, *image, now, ready=ready, before=again.get(image[0])) for container, image in zip(containers, images, strict=True)]
+
+
+def _started(container: Tree, name: str, image: str, digest: str, now: str, *, ready: bool, before: Tree | None) -> Tree:
     """Return the status of a container that runs: anew, on, or again after an exit."""
     state = (before or {}).get("state") or {}
     if before is not None and "terminated" in state:

@@ -126,18 +126,18 @@ def _validate_maps(meta: Mapping[str, Any], field: str, old: Mapping[str, Any]) 
 _OWNERS: IdentityMemo[list[FieldError]] = IdentityMemo(1024)
 """Lists of owners that were found good (the pods of one Job share theirs); those found bad are looked at again, for the path in the texts."""
 _SOUND: set[tuple[str, str]] = set()
-"""Label pairs that were found good: the labels of most objects are told to be good without looking at each by a function."""
-_SOUND_LIMIT = 32768
+"""Label pairs that were found good."""
+_SOUND_LIMIT = 8192
 
 
 def _sound(labels: Mapping[str, str]) -> bool:
-    if labels.items() <= _SOUND:
-        return True
-    if any(qualified_name(key) or label_value(value) for key, value in labels.items()):
-        return False
-    if len(_SOUND) >= _SOUND_LIMIT:
-        _SOUND.clear()
-    _SOUND.update(labels.items())
+    for pair in labels.items():
+        if pair not in _SOUND:
+            if qualified_name(pair[0]) or label_value(pair[1]):
+                return False
+            if len(_SOUND) >= _SOUND_LIMIT:
+                _SOUND.clear()
+            _SOUND.add(pair)
     return True
 
 

@@ -188,7 +188,8 @@ class Writing(Reading):
         if isinstance(handler, ScaleSubresource):
             return await self._update_scale(served, handler, record, body, options)
         objectmeta.check_type(kind, served.version.name, body)
-        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates)
+        stored = record.obj if served.stored_as_is else None
+        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates, stored=stored)
         new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
         return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=kind.strategy.unconditional_update)
 

@@ -132,15 +132,16 @@ class BuiltinCodec:
     def _node(self) -> ObjectNode:
         return self.types.compiler.object(self.type_info.name)
 
-    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
+    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Return the tree as Go's decoder and encoder would leave it, defaulted. Costs little more than a look where nothing is to be done.
 
-        `duplicates` are the texts about duplicate fields that the parser found (see `kubemini.machinery.schema.text`). Raise `Undecodable`.
+        `duplicates` are the texts about duplicate fields that the parser found (see `kubemini.machinery.schema.text`), `stored` is the present state of the
+        object in this version. Raise `Undecodable`.
         """
         unknown = self.types.compiler.unknown
         unknown.clear()
         try:
-            clean = self._node.value(tree)
+            clean = self._node.value(tree) if stored is None else self._node.value(tree, stored)
         except Mismatch as mismatch:
             raise Undecodable.of(self.gvk.kind, self.gvk.version, mismatch.text()) from None
         if (not unknown and not duplicates) or validation == "Ignore":

@@ -34,11 +34,12 @@ class Undecodable(BadRequest):
 class Codec(Protocol):
     """The schema of one kind in one version: decoding, schema validation, OpenAPI."""
 
-    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
+    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Check types, drop unknown fields, canonicalise and fill schema defaults. Raise `Undecodable` (or `Invalid`).
 
         `validation` is Ignore, Warn or Strict. `duplicates` are texts about duplicate fields that the parser found in the body: they are
-        warned of or refused along with unknown fields.
+        warned of or refused along with unknown fields. `stored` is the present state of the object in this version: whatever is the very same there needs
+        no second look.
         """
         ...
 

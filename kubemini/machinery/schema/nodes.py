@@ -22,13 +22,18 @@ from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types
 _MEMO_LIMIT: Final = 2048
 """How many objects one node remembers; then it forgets all. What is remembered is kept alive, so that its identity stays its own."""
 _NOTHING: Final[dict[int, Any]] = {}
-_SHARED: Final = ("spec", "template")
+_SHARED: Final = ("spec", "template", "conditions", "containerStatuses", "state", "lastState", "hostIPs")
 _SHARING: Final = ("Spec", "ObjectMeta")
-"""What is remembered: fields of these names, and the fields of types whose name ends so. The rest changes with every write, or lies within."""
+"""What is remembered: fields of these names (of a status what kubelets share between pods), and the fields of types whose name ends so. The rest changes
+with every write, or lies within."""
 _TEXTS: Final = frozenset({str})
 """The types in a list or map of strings that is canonical."""
 _OMIT: Final = object()
 """The answer of a field that is to be left out."""
+_NEVER: Final = type(_OMIT)
+_GLANCED: Final[Mapping[str, type]] = {"string": str, "bool": bool, "Time": str}
+_TRUE: Final = (str, bool)
+"""The types all of whose values are canonical unless they are empty or False."""
 
 
 class ListNode:
@@ -99,13 +104,13 @@ class ObjectNode:
         self._via = via
         self.known: dict[int, Any] = {}
         """Canonical objects, by identity."""
-        self._steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] | None = None
+        self._steps: dict[str, Step] | None = None
         self._required: frozenset[str] = frozenset()
         self._fill: Mapping[str, Any] = {}
         self._rules: tuple[Rule, ...] = ()
 
-    def value(self, value: Any) -> Any:
-        """Return the canonical object, the same one where nothing changed."""
+    def value(self, value: Any, stored: Mapping[str, Any] = _NOTHING) -> Any:
+        """Return the canonical object, the same one where nothing changed. Fields that are the very same in `stored` are canonical already."""
         steps = self._steps
         if steps is None:
             steps = self._compile()
@@ -127,13 +132,15 @@ class ObjectNode:
                 else:
                     kind, known, read, _ = step
                     if type(each) is kind:
-                        if kind is str:
+                        if known is None:
                             if each:
                                 continue
                         elif known.get(id(each)) is each:
                             continue
+                    if each is stored.get(key, _OMIT):
+                        continue
                     new = read(each)
-                    if known is not _NOTHING and new is not _OMIT:
+                    if known is not None and known is not _NOTHING and new is not _OMIT:
                         if len(known) >= _MEMO_LIMIT:
                             known.clear()
                         known[id(new)] = new
@@ -193,8 +200,8 @@ class ObjectNode:
                 elif step[3] is not None:
                     yield from step[3].unknown_fields(each, here)
 
-    def _compile(self) -> dict[str, tuple[type, dict[int, Any], Reader, Child | None]]:
-        steps: dict[str, tuple[type, dict[int, Any], Reader, Child | None]] = {}
+    def _compile(self) -> dict[str, Step]:
+        steps: dict[str, Step] = {}
         self._steps = steps
         shares = self._info.name.endswith(_SHARING)
         defaulting = self._compiler.defaulting
@@ -203,9 +210,15 @@ class ObjectNode:
         for name, field in self._info.fields.items():
             default = plain.get(name, field.default) if defaulting else UNSET
             child, read = self._compiler.reader(self._info.name, field)
+            exact = _exact(field, child)
+            known: dict[int, Any] | None = _NOTHING
+            if child is not None:
+                known = child.known if shares or name in _SHARED else _NOTHING
+            elif exact in _TRUE:
+                known = {} if field.type == "Time" else None
             steps[name] = (
-                _exact(field, child),
-                child.known if child is not None and (shares or name in _SHARED) else _NOTHING,
+                exact,
+                known,
                 _of_field(field, read, defaulted=default is not UNSET),
                 child,
             )
@@ -220,6 +233,9 @@ class ObjectNode:
 
 
 Child = ListNode | MapNode | ObjectNode
+Step = tuple[type, dict[int, Any] | None, Reader, Child | None]
+"""How a field is read: the type of values that a glance may do for, those known by identity (None: any value that is true is canonical), the reader of
+the others, and their node."""
 
 
 class Compiler:
@@ -308,7 +324,7 @@ def _exact(field: FieldInfo, child: Child | None) -> type:
     """Return the Python type whose values may be known to be canonical by a glance: non-empty strings, remembered lists and dicts."""
     if child is not None:
         return list if isinstance(child, ListNode) else dict
-    return str if field.type == "string" and field.cardinality == "one" else type(_OMIT)
+    return _GLANCED.get(field.type, _NEVER) if field.cardinality == "one" else _NEVER
 
 
 def _of_field(field: FieldInfo, read: Reader, *, defaulted: bool) -> Reader:

@@ -56,7 +56,7 @@ class StructuralCodec:
         rules = ruled(root)
         return None if rules is None else partial(evaluate, rules)
 
-    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
+    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Return the object pruned and defaulted; the same tree where it is so already. Raise `Undecodable`."""
         dropped: list[str] = []
         try:

@@ -86,7 +86,7 @@ class OwnedCodec:
         schema = schema_of(self.group, self.version, self.kind)
         return StructuralCodec(schema, group=self.group, version=self.version, kind=self.kind, definitions=EMBEDDED)
 
-    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
+    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Prune, check types and fill defaults."""
         return self._codec.decode(tree, validation=validation, duplicates=duplicates)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kubemini.api.trees import Tree
@@ -21,6 +22,8 @@ def with_condition(pod: Tree, kind: str, stamp: str, fields: Mapping[str, Any]) 
     """Return the pod with a condition that is True; its transition time is kept where it was True before."""
     status: Tree = pod.get("status") or {}
     conditions: list[Tree] = status.get("conditions") or []
+    if not conditions and not fields:
+        return {**pod, "status": {**status, "conditions": _only(kind, stamp, pod["metadata"].get("generation") or 0)}}
     before = next((each for each in conditions if each.get("type") == kind), None)
     since = before.get("lastTransitionTime") if before is not None and before.get("status") == "True" else stamp
     condition: Tree = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": since or stamp, **fields}
@@ -29,6 +32,15 @@ def with_condition(pod: Tree, kind: str, stamp: str, fields: Mapping[str, Any]) 
         condition["observedGeneration"] = generation
     changed = [condition if each is before else each for each in conditions] if before is not None else [*conditions, condition]
     return {**pod, "status": {**status, "conditions": changed}}
+
+
+@lru_cache(maxsize=1024)
+def _only(kind: str, stamp: str, generation: int) -> list[Tree]:
+    """Return the conditions of a pod that has but this one: the same list for all pods that got it in the same second."""
+    condition: Tree = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp}
+    if generation:
+        condition["observedGeneration"] = generation
+    return [condition]
 
 
 async def admitted(api: Writing, kind: Kind, namespace: str, name: str, subresource: str, obj: Tree, options: WriteOptions) -> Tree:

@@ -92,6 +92,11 @@ _IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
 """An ordinary address, found ordinary without building one: every status of a pod has some."""
 
 
+def is_ipv4(value: str) -> bool:
+    """Tell whether a text is an ordinary IPv4 address."""
+    return _IPV4(value) is not None
+
+
 def ip(value: str, path: str) -> Errors:
     """Check an IP address."""
     if _IPV4(value):

@@ -11,7 +11,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, forbidden, invalid
 from kubemini.machinery.pod_requests import is_sidecar, qos_class
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, difference, ip, same, wrong
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, difference, ip, is_ipv4, same, wrong
 from kubemini.server.kinds.core.pod_spec_validation import MIRROR
 
 _UPDATABLE = (
@@ -192,6 +192,8 @@ def _addresses(status: Tree, before: Tree) -> Errors:
     for key in ("podIPs", "hostIPs"):
         addresses = status.get(key)
         if not addresses or addresses == before.get(key):
+            continue
+        if len(addresses) == 1 and is_ipv4(addresses[0].get("ip", "")) and (key == "podIPs" or status.get("hostIP") == addresses[0]["ip"]):
             continue
         if key == "hostIPs" and status.get("hostIP") != addresses[0].get("ip"):
             yield invalid("status.hostIPs[0].ip", addresses[0].get("ip"), "must be equal to `hostIP`")

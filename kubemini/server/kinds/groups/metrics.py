@@ -99,7 +99,7 @@ class MetricsCodec:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = ()) -> Decoded:
+    def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Take a tree as it is."""
         return Decoded(tree)
 
