@@ -21,5 +21,3 @@ async def http(served: ServedCluster) -> AsyncIterator[httpx.AsyncClient]:
     """An HTTP client of the cluster."""
     async with httpx.AsyncClient(base_url=served.listener.url) as client:
         yield client
-
-

@@ -17,7 +17,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 @pytest.fixture
 async def locked() -> AsyncIterator[ServedCluster]:
     """A cluster whose administrator needs a token."""
-    async with ServedCluster(tls=False, token="secret", controllers="namespaces,service-accounts", seed=1) as cluster:  # noqa: S106
+    async with ServedCluster(tls=False, token="secret", controllers="namespaces,service-accounts", seed=1) as cluster:
         await cluster.wait("serviceaccount/default", "create")
         yield cluster
 
@@ -110,7 +110,13 @@ async def test_token_review(anybody: httpx.AsyncClient) -> None:
 
 async def test_impersonation(http: httpx.AsyncClient) -> None:
     """Impersonation headers say who is asking: name, uid, groups, extra."""
-    headers = [("Impersonate-User", "amy"), ("Impersonate-Uid", "u1"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"), ("Impersonate-Extra-Scopes", "view")]
+    headers = [
+        ("Impersonate-User", "amy"),
+        ("Impersonate-Uid", "u1"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+        ("Impersonate-Extra-Scopes", "view"),
+    ]
     user = (await http.post(ME, json={}, headers=headers)).json()["status"]["userInfo"]
     assert user == {"username": "amy", "uid": "u1", "groups": ["a", "b", "system:authenticated"], "extra": {"scopes": ["view"]}}
 

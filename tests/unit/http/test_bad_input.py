@@ -47,7 +47,7 @@ async def test_unknown_resource(http: httpx.AsyncClient) -> None:
     assert (await http.get("/apis/example.com/v1/gizmos")).status_code == 404
 
 
-@pytest.mark.parametrize(("validation", "code", "warned"), [("Strict", 400, False), ("Warn", 201, True), ("Ignore", 201, False)])
+@pytest.mark.parametrize("validation, code, warned", [("Strict", 400, False), ("Warn", 201, True), ("Ignore", 201, False)])
 async def test_unknown_field(http: httpx.AsyncClient, validation: str, code: int, *, warned: bool) -> None:
     """An unknown field is refused, warned of, or dropped, as fieldValidation says."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "bogus": 1}
@@ -92,7 +92,7 @@ async def test_oversized_body(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "code"),
+    "method, path, code",
     [
         ("POST", f"{PODS}/a", 405),
         ("PUT", PODS, 405),
@@ -116,7 +116,7 @@ async def test_port_in_use(served: ServedCluster) -> None:
 def test_unwritable_kubeconfig(tmp_path: Path) -> None:
     """A kubeconfig that cannot be written is an error that names it."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="--kubeconfig .*cannot be written"):
+    with pytest.raises(ConfigError, match=r"--kubeconfig .*cannot be written"):
         write_kubeconfig(tmp_path / "file" / "config", {})
 
 

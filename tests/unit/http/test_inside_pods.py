@@ -17,7 +17,11 @@ STARTED = "2026-01-01T00:00:00Z"
 
 def state(**of: Any) -> dict[str, Any]:
     """Return a pod's status with its only container in a state."""
-    return {"phase": "Running", "podIP": "10.0.0.9", "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0, "state": of}]}
+    return {
+        "phase": "Running",
+        "podIP": "10.0.0.9",
+        "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0, "state": of}],
+    }
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ async def pod(served: ServedCluster) -> AsyncIterator[dict[str, Any]]:
         ],
     }
     await served.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
-    yield await status(served, running={"startedAt": STARTED})
+    return await status(served, running={"startedAt": STARTED})
 
 
 async def status(served: ServedCluster, **of: Any) -> dict[str, Any]:
@@ -50,7 +54,9 @@ async def status(served: ServedCluster, **of: Any) -> dict[str, Any]:
     return await served.client.patch(PODS, "p", {"status": state(**of)}, namespace="default", subresource="status")
 
 
-async def run(served: ServedCluster, *command: str, stdin: str | None = None, protocol: str = "v5.channel.k8s.io", **more: str) -> tuple[str, str, dict[str, Any]]:
+async def run(
+    served: ServedCluster, *command: str, stdin: str | None = None, protocol: str = "v5.channel.k8s.io", **more: str
+) -> tuple[str, str, dict[str, Any]]:
     """Run a command as kubectl exec does; return both outputs and the Status at the end."""
     query = [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true"), *more.items()]
     if stdin is not None:
@@ -83,7 +89,7 @@ async def test_files(served: ServedCluster) -> None:
 
 @pytest.mark.usefixtures("pod")
 @pytest.mark.parametrize(
-    ("script", "out", "code"),
+    "script, out, code",
     [
         ("true && echo yes || echo no", "yes\n", 0),
         ("false && echo yes || echo no", "no\n", 0),
@@ -118,7 +124,7 @@ async def test_program_that_is_not_there(served: ServedCluster) -> None:
 
 @pytest.mark.usefixtures("pod")
 @pytest.mark.parametrize(
-    ("path", "code", "text"),
+    "path, code, text",
     [
         ("exec?command=ls&stdout=true", 400, "Upgrade request required"),
         ("exec?stdout=true", 400, "you must specify at least 1 command"),

@@ -28,7 +28,9 @@ class Hooks:
     async def mutate(self, request: web.Request) -> web.Response:
         """Add a key."""
         patch = [{"op": "add", "path": "/data/added", "value": "yes"}]
-        return self._answer(await request.json(), patch=base64.b64encode(json.dumps(patch).encode()).decode(), patchType="JSONPatch", warnings=["careful"])
+        return self._answer(
+            await request.json(), patch=base64.b64encode(json.dumps(patch).encode()).decode(), patchType="JSONPatch", warnings=["careful"]
+        )
 
     async def judge(self, request: web.Request) -> web.Response:
         """Refuse what holds the key ``bad``."""
@@ -38,7 +40,11 @@ class Hooks:
 
     def _answer(self, review: dict[str, Any], **response: Any) -> web.Response:
         self.asked.append(review["request"])
-        body = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": {"allowed": True, **response, "uid": review["request"]["uid"]}}
+        body = {
+            "kind": "AdmissionReview",
+            "apiVersion": "admission.k8s.io/v1",
+            "response": {"allowed": True, **response, "uid": review["request"]["uid"]},
+        }
         return web.json_response(body)
 
     def configuration(self, kind: str, path: str, **more: Any) -> dict[str, Any]:
@@ -108,7 +114,7 @@ async def test_match_conditions(http: httpx.AsyncClient, hooks: Hooks) -> None:
     assert hooks.asked == []
 
 
-@pytest.mark.parametrize(("policy", "code"), [("Fail", 500), ("Ignore", 201)])
+@pytest.mark.parametrize("policy, code", [("Fail", 500), ("Ignore", 201)])
 async def test_unreachable(http: httpx.AsyncClient, hooks: Hooks, policy: str, code: int) -> None:
     """When a webhook cannot be reached its failure policy decides; the refusal names webhook, address and cause."""
     hooks.url = "https://127.0.0.1:1"
@@ -159,7 +165,9 @@ async def test_parameters_and_variables(http: httpx.AsyncClient) -> None:
     """A policy reads the parameters of its binding, and variables composed from them; a reason chooses the code."""
     await http.post(CONFIG_MAPS, json=config_map("limits", most="1"))
     rule = {"expression": "size(object.data) <= variables.most", "messageExpression": "'at most ' + string(variables.most)", "reason": "Forbidden"}
-    await install(http, policy(rule, paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, variables=[{"name": "most", "expression": "int(params.data.most)"}]))
+    await install(
+        http, policy(rule, paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, variables=[{"name": "most", "expression": "int(params.data.most)"}])
+    )
     await install(http, binding("Deny", paramRef={"name": "limits", "namespace": "default", "parameterNotFoundAction": "Deny"}))
     assert (await http.post(CONFIG_MAPS, json=config_map("a", x="1"))).status_code == 201
     answer = await http.post(CONFIG_MAPS, json=config_map("b", x="1", y="2"))

@@ -66,7 +66,13 @@ async def test_leaving_a_selection_is_a_deletion(served: ServedCluster, http: ht
 
 async def test_watch_list(served: ServedCluster, http: httpx.AsyncClient) -> None:
     """An informer's watch gets what is there, then the bookmark that marks the end of it, though nothing is there."""
-    query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true", "labelSelector": "x"}
+    query = {
+        "watch": "true",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "labelSelector": "x",
+    }
     async with http.stream("GET", PATH, params=query) as answer:
         kind, obj = await Watched(answer.aiter_lines()).next()
     assert (kind, obj["kind"], obj["apiVersion"]) == ("BOOKMARK", "ConfigMap", "v1")
@@ -128,7 +134,7 @@ async def test_websocket(served: ServedCluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "code"),
+    "query, code",
     [
         ({"sendInitialEvents": "true"}, 422),
         ({"resourceVersionMatch": "NotOlderThan"}, 422),
