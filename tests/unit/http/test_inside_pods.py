@@ -62,13 +62,13 @@ async def run(
     if stdin is not None:
         query.append(("stdin", "true"))
     outputs = {1: b"", 2: b"", 3: b""}
-    async with aiohttp.ClientSession() as session:
-        async with session.ws_connect(f"{served.listener.url}{POD}/exec", params=query, protocols=[protocol]) as socket:
-            if stdin is not None:
-                await socket.send_bytes(b"\0" + stdin.encode())
-                await socket.send_bytes(bytes([255, 0]))
-            async for message in socket:
-                outputs[message.data[0]] += message.data[1:]
+    address = f"{served.listener.url}{POD}/exec"
+    async with aiohttp.ClientSession() as session, session.ws_connect(address, params=query, protocols=[protocol]) as socket:
+        if stdin is not None:
+            await socket.send_bytes(b"\0" + stdin.encode())
+            await socket.send_bytes(bytes([255, 0]))
+        async for message in socket:
+            outputs[message.data[0]] += message.data[1:]
     return outputs[1].decode(), outputs[2].decode(), json.loads(outputs[3])
 
 
