@@ -377,7 +377,7 @@ class Assigner:
             )
             return Mode.NO_FIT, 0, text, names.EXCEEDS_MAX_QUOTA
         height, reclaimable = node.borrow_height(fr, total)
-        free = node.available(fr)
+        free = max(0, node.available(fr))
         if total <= free:
             return Mode.FIT, height, "", ""
         text = f"insufficient unused quota for {resource} in flavor {flavor}, {shown(resource, total - free)} more needed"

@@ -16,6 +16,7 @@ from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.fairness import weighted_share
 from kubemini.controllers.kueue.finalizers import with_finalizer, without_finalizer
 from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.workloads import admissible
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
 
@@ -102,8 +103,17 @@ class LocalQueueController(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self.hub.local_queues.on_change(lambda old, new: self.queue.add(key_of(new)) if new is not None else None)
+        self.hub.workloads.on_change(self._on_workload)
         ctx.informer(CLUSTER_QUEUES).on_change(self._on_cluster_queue)
         self.hub.on_local_queue = lambda key: self.queue.add_after(key, BATCH_SECONDS)
+
+    def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
+        tree = new if new is not None else old
+        if tree is not None:
+            key = f"{tree['metadata']['namespace']}/{tree['spec'].get('queueName', '')}"
+            local = self.hub.local_queues.get_key(key)
+            if local is not None and local["spec"]["clusterQueue"] not in self.hub.cache.queues:
+                self.queue.add_after(key, BATCH_SECONDS)
 
     def _on_cluster_queue(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
@@ -129,15 +139,27 @@ class LocalQueueController(Controller):
         else:
             draft.mark(names.ACTIVE, True, names.READY, "Can submit new workloads to localQueue")
         local = cache.local.get(key)
-        draft.set("pendingWorkloads", self.hub.local_pending.get(key, 0))
+        draft.set("pendingWorkloads", self._pending(key, known=state is not None))
         draft.set("reservingWorkloads", local.reserving if local is not None else 0)
         draft.set("admittedWorkloads", local.admitted if local is not None else 0)
         if state is not None:
             draft.set("flavorsReservation", _local_usage(state, local.reserved_usage if local is not None else {}))
             draft.set("flavorsUsage", _local_usage(state, local.admitted_usage if local is not None else {}))
+        else:
+            draft.set("flavorsReservation", None)
+            draft.set("flavorsUsage", None)
         if draft.changed:
             await self._ctx.client.update_status(LOCAL_QUEUES, draft.tree())
         return None
+
+    def _pending(self, key: str, *, known: bool) -> int:
+        """Return how many Workloads wait; those of a LocalQueue without ClusterQueue stand in no queue and are counted one by one."""
+        if known:
+            return self.hub.local_pending.get(key, 0)
+        tree = self.hub.local_queues.get_key(key)
+        if tree is None or tree["spec"].get("stopPolicy", "None") != "None":
+            return 0
+        return sum(1 for workload in self.hub.workloads.by_index("queue", key) if admissible(workload))
 
 
 def _local_usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree]:

@@ -202,7 +202,7 @@ def job_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
         count = pods_count(spec)
         if not least.lstrip("-+").isdigit():
             yield invalid(at, least, f'strconv.Atoi: parsing "{least}": invalid syntax')
-        elif not 0 < int(least) < count:
+        elif not 0 < int(least) < count and (old is None or JOB.is_suspended(new)):
             yield invalid(at, int(least), f"should be between 0 and {count - 1}")
         if annotation(new, names.ELASTIC_JOB) == "true":
             yield invalid(at, least, f"{names.JOB_MIN_PARALLELISM} and {names.ELASTIC_JOB} cannot be used together")

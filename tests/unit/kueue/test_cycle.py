@@ -238,3 +238,13 @@ def test_fair_sharing_takes_from_the_one_with_the_most() -> None:
         world.held(f"r{number}", "rich", 1, at=float(number))
     (entry,) = world.run(world.pending("w", "poor", 3))
     assert targets(entry) == {"r5": "InCohortFairSharing", "r4": "InCohortFairSharing", "r3": "InCohortFairSharing"}
+
+
+def test_lowered_quota_does_not_make_a_request_larger() -> None:
+    """Where usage is above a lowered quota, what is missing is told as if nothing were free, not less than nothing."""
+    world = World()
+    world.queue("q", {"f": 3})
+    world.held("w", "q", 3)
+    world.queue("q", {"f": 2})
+    (entry,) = world.run(world.pending("small", "q", 1))
+    assert entry.message.endswith("insufficient unused quota for cpu in flavor f, 1 more needed")
