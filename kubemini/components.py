@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
@@ -31,23 +29,14 @@ class Component:
     namespace: str = ""
     """The namespace that its operator is installed into; "" for parts of Kubernetes itself."""
 
-    def _module(self) -> Any:  # TEMPORARY: while packages are being written
-        try:
-            return import_module(self.module)
-        except ImportError as problem:
-            import sys
-
-            print("SKIPPED", self.module, problem, file=sys.stderr)
-            return None
-
     def create(self, settings: Settings) -> Sequence[Controller]:
         """Build its controllers."""
-        built: Sequence[Controller] = getattr(self._module(), "create", lambda _: ())(settings)
+        built: Sequence[Controller] = import_module(self.module).create(settings)
         return built
 
     def webhooks(self, settings: Settings) -> Sequence[Webhook]:
         """Build its webhooks."""
-        make = getattr(self._module(), "webhooks", None)
+        make = getattr(import_module(self.module), "webhooks", None)
         return make(settings) if make is not None else ()
 
 
@@ -66,7 +55,6 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("deployment", CONTROLLER_MANAGER),
         ("daemon-set", CONTROLLER_MANAGER),
         ("disruption", CONTROLLER_MANAGER),
-        ("autoscaling", CONTROLLER_MANAGER),
         ("volumes", CONTROLLER_MANAGER),
         ("resource-claims", CONTROLLER_MANAGER),
         ("quota", CONTROLLER_MANAGER),
@@ -78,6 +66,5 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("disaggregated-set", "lws-controller-manager"),
         ("kueue", "kueue-controller-manager"),
     )
-    if find_spec(f"kubemini.controllers.{name.replace('-', '_')}") is not None
 )
 """In the order in which they are started."""

@@ -31,11 +31,12 @@ def serve(
     controllers: Annotated[str, typer.Option(help="Controllers to run: names separated by commas, '*' for all, '-NAME' to leave one out.")] = "*",
     kubernetes_version: Annotated[str, typer.Option(help="Kubernetes version to emulate.")] = "1.36",
     feature_gates: Annotated[
-        list[str] | None, typer.Option(help="Feature gates: NAME=true,NAME=false (Kubernetes, JobSet, LWS and Kueue alike). May be given more than once.")
+        list[str] | None,
+        typer.Option(help="Feature gates: NAME=true,NAME=false (Kubernetes, JobSet, LWS and Kueue alike). May be given more than once."),
     ] = None,
     kueue_config: Annotated[Path | None, typer.Option(help="Kueue's Configuration as YAML.")] = None,
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a fresh certificate and a token.")] = True,
-    dns: Annotated[int | None, typer.Option(help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
+    dns: Annotated[int | None, typer.Option(min=0, max=65535, help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
     metrics_server: Annotated[bool, typer.Option(help="Serve metrics.k8s.io, for `kubectl top`.")] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
