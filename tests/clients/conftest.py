@@ -89,7 +89,7 @@ def serving(folder: Path, *flags: str) -> Generator[Server]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A served cluster with four plain nodes whose pods run for ever; tests share it and keep to their namespace."""
-    with serving(tmp_path_factory.mktemp("server"), "--pods", "forever") as running:
+    with serving(tmp_path_factory.mktemp("server"), "--fleet", "cpu", "--pods", "forever") as running:
         yield running
 
 
