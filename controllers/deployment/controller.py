@@ -24,6 +24,7 @@ from kubemini.controllers.replica_set.claiming import Claims
 from kubemini.controllers.replica_set.pods import ended, phase
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, NotFound
 from kubemini.machinery.labels import from_label_selector
+from kubemini.runtime.consistency import LAPSE, OwnWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 from kubemini.runtime.selecting import SelectorIndex
@@ -84,6 +85,7 @@ class DeploymentController(Controller):
         self._pods = ctx.informer(PODS)
         self._pods.add_index("controller", controller_uid)
         self._claims = Claims(ctx, DEPLOYMENTS, self._sets)
+        self._writes = OwnWrites(ctx.env, self._sets, self.queue.add)
         self._selectors = SelectorIndex()
         self._tells_terminating = ctx.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
         self._deployments.on_change(self._on_deployment)
@@ -99,6 +101,7 @@ class DeploymentController(Controller):
         key = key_of(obj)
         if new is None:
             self._selectors.drop(key)
+            self._writes.forget(key)
         elif old is None or old["spec"].get("selector") is not new["spec"].get("selector"):
             self._selectors.put(key, new["metadata"]["namespace"], from_label_selector(new["spec"].get("selector")))
         self.queue.add(key)
@@ -139,6 +142,9 @@ class DeploymentController(Controller):
             self._ctx.recorder.event(deployment, "Warning", "SelectingAll", text)
             return None
         env = self._ctx.env
+        if not self._writes.shown(key):
+            # On a cache without our last ReplicaSets, numbers would be given twice and limits be overstepped; their events bring us back
+            return LAPSE
         sets = await self._claims.claim(deployment, from_label_selector(deployment["spec"]["selector"]))
         status = deployment.get("status") or {}
         pass_ = _Rollout(deployment, Clock(env.now(), env.stamp()), sets, conditions=list(status.get("conditions") or ()))
@@ -204,7 +210,7 @@ class DeploymentController(Controller):
             min_ready = deployment["spec"].get("minReadySeconds", 0)
             if wanted is not annotations or found["spec"].get("minReadySeconds", 0) != min_ready:
                 changed = {**found, "metadata": {**found["metadata"], "annotations": wanted}, "spec": {**found["spec"], "minReadySeconds": min_ready}}
-                found = await self._ctx.client.update(REPLICA_SETS, changed)
+                found = await self._update(pass_, changed)
             pass_.new = found
             pass_.replaced(found)
             self._number(pass_, found["metadata"]["annotations"].get(names.DEPLOYMENT_REVISION, ""))
@@ -244,6 +250,7 @@ class DeploymentController(Controller):
                 recorder.event(deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
             if watched:
                 pass_.say("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
+        self._writes.written(key_of(deployment), created)
         pass_.new = created
         pass_.sets.append(created)
         self._number(pass_, str(number))
@@ -258,12 +265,17 @@ class DeploymentController(Controller):
         if before == size and wanted is annotations:
             return False
         changed = {**each, "metadata": {**meta, "annotations": wanted}, "spec": {**each["spec"], "replicas": size}}
-        pass_.replaced(await self._ctx.client.update(REPLICA_SETS, changed))
+        pass_.replaced(await self._update(pass_, changed))
         if before == size:
             return False
         way = "up" if size > before else "down"
         self._ctx.recorder.event(pass_.deployment, "Normal", "ScalingReplicaSet", f"Scaled {way} replica set {meta['name']} from {before} to {size}")
         return True
+
+    async def _update(self, pass_: _Rollout, changed: Tree) -> Tree:
+        written = await self._ctx.client.update(REPLICA_SETS, changed)
+        self._writes.written(key_of(pass_.deployment), written)
+        return written
 
     async def _scale(self, pass_: _Rollout) -> None:
         """Bring the size of a changed or paused Deployment to its ReplicaSets."""
@@ -355,6 +367,7 @@ class DeploymentController(Controller):
                 await self._ctx.client.delete(REPLICA_SETS, meta["name"], namespace=meta["namespace"], uid=meta["uid"], propagation="Background")
             except NotFound:
                 continue
+            self._writes.removed(key_of(pass_.deployment), each)
 
     # ------------------------------------------------------------------ the status
 
