@@ -9,6 +9,7 @@ placed. So a backlog of 10,000 equal pods costs one attempt per event.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -60,17 +61,23 @@ class Attempt:
         return max(self.at + min(BACKOFF_BASE * 2.0 ** min(self.count - 1, 10), BACKOFF_LIMIT) - now, 0.0)
 
 
+Entry = tuple[int, int, str]
+"""(-priority, number of the attempt, key): the order in which equal pods are tried."""
+
+
 class Waiting:
-    """The unschedulable pods. `retry(key, seconds, priority)` puts one back in line; `busy()` tells whether others stand there."""
+    """The unschedulable pods. `retry(key, seconds, priority)` puts one back in line; `busy()` tells whether others stand there.
+
+    An event costs what it wakes: one pod of each group that it may help, or all of them.
+    """
 
     def __init__(self, retry: Callable[[str, float, int], None], busy: Callable[[], bool]) -> None:
         self._retry = retry
         self._busy = busy
         self._attempts: dict[str, Attempt] = {}
-        self._asleep: dict[str, dict[str, None]] = {event: {} for event in ANYTHING}
-        """Event → sleeping keys."""
-        self._groups: dict[Hashable, dict[str, None]] = {}
-        """Group → its sleeping keys."""
+        self._sleeping: dict[str, None] = {}
+        self._beds: dict[str, dict[Hashable, list[Entry]]] = {event: {} for event in ANYTHING}
+        """Event → group → heap of sleepers; entries of pods that sleep no longer are dropped when they are met."""
         self._open: dict[Hashable, tuple[str, str]] = {}
         """Groups one of which is being tried for all: the event that woke it, and its key."""
         self._number = 0
@@ -78,69 +85,68 @@ class Waiting:
     def failed(self, key: str, now: float, priority: int, group: Hashable, events: tuple[str, ...]) -> None:
         """Note a failed attempt: the pod sleeps until one of `events` happens."""
         before = self._attempts.get(key)
-        self._rouse(key)
         self._number += 1
         self._attempts[key] = Attempt(now, before.count + 1 if before is not None else 1, priority, group, events, self._number)
-        self._groups.setdefault(group, {})[key] = None
+        self._sleeping[key] = None
         if group in self._open and self._open[group][1] == key:
             del self._open[group]
         for event in events:
-            self._asleep[event][key] = None
+            bed = self._beds[event].setdefault(group, [])
+            heapq.heappush(bed, (-priority, self._number, key))
+            if len(bed) > 2 * len(self._sleeping) + 64:
+                bed[:] = sorted(entry for entry in bed if self._valid(entry))
 
-    def _rouse(self, key: str) -> Attempt | None:
-        """Take a key out of the sleepers; its attempt stays known for its back-off."""
+    def _valid(self, entry: Entry) -> bool:
+        _, number, key = entry
         attempt = self._attempts.get(key)
-        if attempt is None:
-            return None
-        for event in attempt.events:
-            self._asleep[event].pop(key, None)
-        group = self._groups.get(attempt.group)
-        if group is not None:
-            group.pop(key, None)
-            if not group:
-                del self._groups[attempt.group]
-        return attempt
+        return attempt is not None and attempt.number == number and key in self._sleeping
 
     def done(self, key: str, now: float) -> None:
         """Forget a pod that was placed or is gone; the next of its group may try in its place."""
-        attempt = self._rouse(key)
+        attempt = self._attempts.pop(key, None)
         if attempt is None:
             return
-        del self._attempts[key]
+        self._sleeping.pop(key, None)
         tried = self._open.get(attempt.group)
         if tried is not None and tried[1] == key:
             del self._open[attempt.group]
-            if attempt.group in self._groups:
-                self._wake_first(attempt.group, tried[0], now)
+            self._wake_first(attempt.group, tried[0], now, busy=self._busy())
 
     def asleep(self, key: str) -> bool:
         """Tell whether a pod waits to be woken."""
-        attempt = self._attempts.get(key)
-        return attempt is not None and key in self._groups.get(attempt.group, ())
+        return key in self._sleeping
 
     def wake(self, key: str, now: float, *, busy: bool | None = None) -> None:
         """Let one pod be tried again. `busy` is what `busy()` told before others were woken with it."""
-        if self.asleep(key) and (attempt := self._rouse(key)) is not None:
+        if key in self._sleeping:
+            del self._sleeping[key]
+            attempt = self._attempts[key]
             held = self._busy() if busy is None else busy
             self._retry(key, attempt.ready_in(now) if held else 0.0, attempt.priority)
 
     def happened(self, event: str, now: float) -> None:
         """Wake whom it may help: all for what is rare, the first of each group where pods come and go."""
-        sleepers = self._asleep[event]
-        if not sleepers:
+        beds = self._beds[event]
+        if not beds:
             return
         busy = self._busy()
         if event not in (POD_GONE, POD_CAME):
-            for key in list(sleepers):
+            self._beds[event] = {}
+            woken = sorted((entry for bed in beds.values() for entry in bed if self._valid(entry)), key=lambda entry: entry[1])
+            for _, _, key in woken:
                 self.wake(key, now, busy=busy)
             return
-        for group in dict.fromkeys(self._attempts[key].group for key in sleepers):
+        for group in list(beds):
             if group not in self._open:
                 self._wake_first(group, event, now, busy=busy)
 
-    def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool | None = None) -> None:
-        candidates = [key for key in self._groups[group] if event in self._attempts[key].events]
-        if candidates:
-            first = min(candidates, key=lambda key: (-self._attempts[key].priority, self._attempts[key].number))
-            self._open[group] = (event, first)
-            self.wake(first, now, busy=busy)
+    def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool) -> None:
+        bed = self._beds[event].get(group)
+        while bed:
+            entry = heapq.heappop(bed)
+            if self._valid(entry):
+                self._open[group] = (event, entry[2])
+                self.wake(entry[2], now, busy=busy)
+                break
+        if not bed:
+            self._beds[event].pop(group, None)

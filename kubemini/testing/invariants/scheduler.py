@@ -264,6 +264,10 @@ class GangQuorum(_OfPods):
 
     name = "gang quorum"
 
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, str], None] = {}
+        """Gangs that were bound in sufficient number once: what they lose later is not the scheduler's doing."""
+
     def _group(self, pod: Tree) -> tuple[str, str] | None:
         group = pod["spec"].get("schedulingGroup")
         return (pod["metadata"]["namespace"], group["podGroupName"]) if group and group.get("podGroupName") else None
@@ -279,6 +283,8 @@ class GangQuorum(_OfPods):
         members = [pod for pod in self._members(key, view) if (pod.get("status") or {}).get("phase") != "Failed"]
         if minimum and len(members) < minimum:
             yield f"{_name(new)} was bound while its gang {key[1]} had {len(members)} of {minimum} members"
+        if sum(1 for pod in members if _node_of(pod)) >= minimum:
+            self._started[key] = None
 
     def at_rest(self, view: View) -> Iterable[str]:
         """At rest a gang is bound in sufficient number or not at all (members that were lost later apart)."""
@@ -289,7 +295,7 @@ class GangQuorum(_OfPods):
                 found.setdefault(key, []).append(pod)
         for key, members in found.items():
             bound, minimum = sum(1 for pod in members if _node_of(pod)), _minimum(key, view)
-            if minimum and 0 < bound < minimum <= len(members):
+            if key not in self._started and 0 < bound < minimum <= len(members):
                 yield f"{bound} members of gang {key[1]} are bound, {minimum} must be"
 
 
