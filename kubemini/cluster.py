@@ -78,7 +78,10 @@ class Cluster:
         self.components = _chosen(controllers)
         self.separate = separate
         self.server: ApiServer = api_server(
-            self.store, builtin_registry(kubernetes_version, metrics_server=metrics_server, enabled=self.gates.enabled), env, builtin_schemas(kubernetes_version)
+            self.store,
+            builtin_registry(kubernetes_version, metrics_server=metrics_server, enabled=self.gates.enabled),
+            env,
+            builtin_schemas(kubernetes_version),
         )
         for component in self.components:
             for webhook in component.webhooks(self.settings):
@@ -191,7 +194,9 @@ class Cluster:
         for document in load(manifest):
             served = self.server.registry.by_kind(document["apiVersion"], document["kind"])
             if served is None:
-                raise ConfigError(f'no matches for kind "{document["kind"]}" in version "{document["apiVersion"]}"; apply its CustomResourceDefinition first')
+                raise ConfigError(
+                    f'no matches for kind "{document["kind"]}" in version "{document["apiVersion"]}"; apply its CustomResourceDefinition first'
+                )
             kind = served.kind
             resource = Resource(kind.group, served.version.name, kind.plural, kind.kind, kind.namespaced)
             meta = dict(document.get("metadata") or {})
@@ -225,7 +230,7 @@ class Cluster:
         resource, name, space = self._reference(reference, namespace)
         await self.client.delete(resource, name, namespace=space, propagation=propagation)
 
-    def resolve(self, name: str, *, namespace: str = "default") -> list[str]:
+    def resolve(self, name: str, *, namespace: str = "default") -> Sequence[str]:
         """Return the addresses that a pod in `namespace` finds under a DNS name (``train-worker-0-0.train``); [] where it does not resolve."""
         return Zone(self.server.reader).resolve(name, namespace=namespace)
 

@@ -55,6 +55,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("deployment", CONTROLLER_MANAGER),
         ("daemon-set", CONTROLLER_MANAGER),
         ("disruption", CONTROLLER_MANAGER),
+        ("autoscaling", CONTROLLER_MANAGER),
         ("volumes", CONTROLLER_MANAGER),
         ("resource-claims", CONTROLLER_MANAGER),
         ("quota", CONTROLLER_MANAGER),

@@ -17,9 +17,7 @@ from kubemini.runtime.keys import controller_of, controller_uid, key_of
 
 BATCH_SECONDS = 0.2
 """The changes of Jobs within so many seconds are answered together: each pass says again which Jobs it did not expect, and a source may say only so much of one object."""
-_ZONE_IN_SCHEDULE = (
-    "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
-)
+_ZONE_IN_SCHEDULE = "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
 
 
 @dataclass(slots=True)

@@ -108,7 +108,9 @@ class DaemonSetController(Controller):
             revisions = await self._histories.of(daemon_set)
         except HashCollision:
             status = daemon_set.get("status") or {}
-            await self._ctx.client.update_status(DAEMON_SETS, {**daemon_set, "status": {**status, "collisionCount": status.get("collisionCount", 0) + 1}})
+            await self._ctx.client.update_status(
+                DAEMON_SETS, {**daemon_set, "status": {**status, "collisionCount": status.get("collisionCount", 0) + 1}}
+            )
             return None
         daemon = self._daemon(key, daemon_set, revisions.hash)
         uid = meta["uid"]
@@ -124,7 +126,12 @@ class DaemonSetController(Controller):
     def _daemon(self, key: str, daemon_set: Tree, hashed: str) -> Daemon:
         known = self._daemons.get(key)
         if known is None or known[0] is not daemon_set or known[1] != hashed:
-            same = known is not None and known[1] == hashed and known[0]["spec"] is daemon_set["spec"] and known[0]["metadata"]["uid"] == daemon_set["metadata"]["uid"]
+            same = (
+                known is not None
+                and known[1] == hashed
+                and known[0]["spec"] is daemon_set["spec"]
+                and known[0]["metadata"]["uid"] == daemon_set["metadata"]["uid"]
+            )
             made = known[2] if same and known is not None else Daemon.of(daemon_set, hashed)
             known = self._daemons[key] = (daemon_set, hashed, made)
         return known[2]
@@ -146,7 +153,9 @@ class DaemonSetController(Controller):
             return again
         if (daemon_set["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
             await self._apply(daemon_set, daemon, self._update(daemon_set, daemon, by_node))
-        live = {label for pods in by_node.values() for pod in pods if (label := (pod["metadata"].get("labels") or {}).get(names.CONTROLLER_REVISION_HASH))}
+        live = {
+            label for pods in by_node.values() for pod in pods if (label := (pod["metadata"].get("labels") or {}).get(names.CONTROLLER_REVISION_HASH))
+        }
         await self._histories.trim(daemon_set, revisions, live)
         return again
 

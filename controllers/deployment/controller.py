@@ -68,7 +68,9 @@ class _Rollout:
 
     def say(self, status: str, reason: str, message: str) -> None:
         """Set condition Progressing."""
-        self.conditions = progress.with_condition(self.conditions, progress.condition(progress.PROGRESSING, status, reason, message, self.clock.stamp))
+        self.conditions = progress.with_condition(
+            self.conditions, progress.condition(progress.PROGRESSING, status, reason, message, self.clock.stamp)
+        )
 
 
 class DeploymentController(Controller):

@@ -53,7 +53,9 @@ def without(conditions: Sequence[Tree], type_: str) -> list[Tree]:
     return [each for each in conditions if each["type"] != type_]
 
 
-def calculated(deployment: Tree, all_sets: Sequence[Tree], new_set: Tree | None, conditions: Sequence[Tree], clock: Clock, *, terminating: bool) -> Tree:
+def calculated(
+    deployment: Tree, all_sets: Sequence[Tree], new_set: Tree | None, conditions: Sequence[Tree], clock: Clock, *, terminating: bool
+) -> Tree:
     """Return the counts and whether the Deployment is available."""
     available = reported(all_sets, "availableReplicas")
     counts = (

@@ -42,9 +42,7 @@ class DisaggregatedSetController(Controller):
         self._scalers.add_index("controller", controller_uid)
         self._services = ctx.informer(SERVICES)
         self._services.add_index("disaggregated-set", _of_set)
-        self._writes = {
-            each.resource.storage: OwnWrites(ctx.env, each, self.queue.add) for each in (self._groups, self._scalers, self._services)
-        }
+        self._writes = {each.resource.storage: OwnWrites(ctx.env, each, self.queue.add) for each in (self._groups, self._scalers, self._services)}
         self._status_writes: dict[str, int] = {}
         """Key → resourceVersion of our last status write."""
         self._sets.on_change(self._on_set)
@@ -115,7 +113,9 @@ class DisaggregatedSetController(Controller):
             name = wanted["metadata"]["name"]
             found = await self._ctx.client.get(LEADER_WORKER_SETS, name, owner.namespace)
             if controller_uid(found) != (owner.uid,):
-                raise InternalError(f"LeaderWorkerSet {name} exists but is not controlled by DisaggregatedSet {owner.name}; refusing to adopt it") from None
+                raise InternalError(
+                    f"LeaderWorkerSet {name} exists but is not controlled by DisaggregatedSet {owner.name}; refusing to adopt it"
+                ) from None
             return
         self._writes[LEADER_WORKER_SETS.storage].written(owner.key, made)
 

@@ -68,7 +68,10 @@ def scaler_status(owner: DsView, role: str, scaler: Tree, owned: Sequence[Tree],
     """Return the new status of a scaler: what its role has, and who its leaders are."""
     generation = scaler["metadata"].get("generation", 0)
     before = scaler.get("status") or {}
-    since = next((each["lastTransitionTime"] for each in before.get("conditions") or () if each["type"] == names.SCALER_READY and each["status"] == "True"), now)
+    since = next(
+        (each["lastTransitionTime"] for each in before.get("conditions") or () if each["type"] == names.SCALER_READY and each["status"] == "True"),
+        now,
+    )
     ready = {
         "type": names.SCALER_READY,
         "status": "True",

@@ -46,7 +46,9 @@ def disrupted(budget: Tree, pods: Sequence[Tree], now: float) -> Disrupted:
 
 def healthy(pods: Sequence[Tree], gone: dict[str, str]) -> int:
     """Return how many pods are Ready and neither going nor granted to go."""
-    return sum(1 for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in gone and ready_since(pod) is not None)
+    return sum(
+        1 for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in gone and ready_since(pod) is not None
+    )
 
 
 def needs_scale(budget: Tree) -> bool:
@@ -112,9 +114,7 @@ def selector_text(selector: Tree | None) -> str:
     labels = selector.get("matchLabels") or {}
     pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
     expressions = "".join(
-        "LabelSelectorRequirement{"
-        f"Key:{each['key']},Operator:{each['operator']},Values:[{' '.join(each.get('values') or ())}],"
-        "},"
+        f"LabelSelectorRequirement{{Key:{each['key']},Operator:{each['operator']},Values:[{' '.join(each.get('values') or ())}],}},"
         for each in selector.get("matchExpressions") or ()
     )
     return f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"

@@ -57,7 +57,11 @@ class MirroringController(Controller):
 
     def _on_slice(self, old: Tree | None, new: Tree | None) -> None:
         obj = new if new is not None else old
-        if obj is None or (new is not None and self._written.own(new)) or not any(each is not None and managed_by(each, MANAGER) for each in (old, new)):
+        if (
+            obj is None
+            or (new is not None and self._written.own(new))
+            or not any(each is not None and managed_by(each, MANAGER) for each in (old, new))
+        ):
             return
         if key := service_key(obj):
             self.queue.add_after(key, CHANGED_SLICE_DELAY)

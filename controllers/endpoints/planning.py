@@ -131,7 +131,12 @@ def _fullest_with_room(slices: dict[str, Tree], count: int) -> str | None:
 
 def _is_placeholder(each: Tree, owner_uid: str, labels: Tree) -> bool:
     owners = each["metadata"].get("ownerReferences") or ()
-    return not each.get("endpoints") and not each.get("ports") and each["metadata"].get("labels") == labels and [owner["uid"] for owner in owners] == [owner_uid]
+    return (
+        not each.get("endpoints")
+        and not each.get("ports")
+        and each["metadata"].get("labels") == labels
+        and [owner["uid"] for owner in owners] == [owner_uid]
+    )
 
 
 def _recycle(found: Plan, owner_uid: str) -> None:

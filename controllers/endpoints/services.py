@@ -132,7 +132,11 @@ class Services:
                     del self._members[key][name]
                     self._due(key, "")
             return
-        if old is not None and ((labels := old["metadata"].get("labels")) is meta.get("labels") or labels == meta.get("labels")) and view.is_member(old):
+        if (
+            old is not None
+            and ((labels := old["metadata"].get("labels")) is meta.get("labels") or labels == meta.get("labels"))
+            and view.is_member(old)
+        ):
             if not where or not view.differs(old, new):
                 return
             now = where

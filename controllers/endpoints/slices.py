@@ -191,7 +191,14 @@ class EndpointSliceController(Controller):
         for port in service["spec"].get("ports") or ():
             number = view.target_port(pod, port)
             if number is not None:
-                found.append({**{name: port[name] for name in ("appProtocol",) if name in port}, "name": port.get("name", ""), "protocol": port.get("protocol", "TCP"), "port": number})
+                found.append(
+                    {
+                        **{name: port[name] for name in ("appProtocol",) if name in port},
+                        "name": port.get("name", ""),
+                        "protocol": port.get("protocol", "TCP"),
+                        "port": number,
+                    }
+                )
         return found
 
     @staticmethod

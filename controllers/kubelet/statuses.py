@@ -98,7 +98,13 @@ def running(pod: Tree, *, now: str, pod_ip: str, host_ip: str, ready: bool, agai
     status["conditions"] = conditions(
         old.get("conditions"), now, generation, Initialized=("True", "", ""), Ready=whole, ContainersReady=flag, PodScheduled=("True", "", "")
     )
-    status |= {"hostIP": host_ip, "hostIPs": _host_ips(host_ip), "podIP": pod_ip, "podIPs": [{"ip": pod_ip}], "startTime": old.get("startTime") or now}
+    status |= {
+        "hostIP": host_ip,
+        "hostIPs": _host_ips(host_ip),
+        "podIP": pod_ip,
+        "podIPs": [{"ip": pod_ip}],
+        "startTime": old.get("startTime") or now,
+    }
     status["containerStatuses"] = _all_started(spec["containers"], now, ready, again) if again else _fresh(spec["containers"], now, ready)
     if spec.get("initContainers"):
         before = {each["name"]: each for each in old.get("initContainerStatuses") or ()}

@@ -149,7 +149,11 @@ class LeaderWorkerSetController(Controller):
         revision = revisions.of_key(history, key)
         if revision is None:
             revision = await self._record(owner, history, key)
-            about = "Creating missing revision with key {} for existing LeaderWorkerSet" if key else "Creating revision with key {} for a newly created LeaderWorkerSet"
+            about = (
+                "Creating missing revision with key {} for existing LeaderWorkerSet"
+                if key
+                else "Creating revision with key {} for a newly created LeaderWorkerSet"
+            )
             self._say(owner, "Normal", names.CREATING_REVISION, about.format(revisions.key_of(revision)))
             history = [*history, revision]
         if leaders is None or revisions.records(revision, owner.spec):
@@ -205,7 +209,9 @@ class LeaderWorkerSetController(Controller):
         before, now = _partition_of(leaders), rollout.partition
         if not updated and before != now:
             one = before - 1 == now
-            self._say(owner, "Normal", names.GROUPS_UPDATING, f"Updating replica {now}" if one else f"Updating replicas {now} to {before - 1} (inclusive)")
+            self._say(
+                owner, "Normal", names.GROUPS_UPDATING, f"Updating replica {now}" if one else f"Updating replicas {now} to {before - 1} (inclusive)"
+            )
 
     # ------------------------------------------------------------------ service and status
 

@@ -36,7 +36,9 @@ def running_and_ready(pod: Tree) -> bool:
 def workers_ready(workers: Tree) -> bool:
     """Tell whether all of a group's workers are available and of one revision."""
     status = workers.get("status") or {}
-    return bool(workers["spec"].get("replicas", 1) == status.get("availableReplicas", 0) and status.get("currentRevision") == status.get("updateRevision"))
+    return bool(
+        workers["spec"].get("replicas", 1) == status.get("availableReplicas", 0) and status.get("currentRevision") == status.get("updateRevision")
+    )
 
 
 def index_of(pod: Tree) -> int:

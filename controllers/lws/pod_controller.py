@@ -106,7 +106,9 @@ class GroupController(Controller):
         except ApiStatus:
             self._deleted.pop(about["uid"], None)
             raise
-        self._say(owner, "Normal", names.RECREATE_GROUP, f"Worker pod {meta['name']} failed, deleted leader pod {about['name']} to recreate group {index}")
+        self._say(
+            owner, "Normal", names.RECREATE_GROUP, f"Worker pod {meta['name']} failed, deleted leader pod {about['name']} to recreate group {index}"
+        )
         return True
 
     def _leader_of(self, pod: Tree) -> Tree | None:

@@ -49,7 +49,9 @@ def _go_template(template: Tree) -> Tree:
 def restored(data: Tree) -> Tree:
     """Return the part of a spec that a revision's data holds: ``leaderWorkerTemplate`` and ``networkConfig``."""
     spec = data["spec"]
-    return {part: {key: value for key, value in (spec.get(part) or {}).items() if key != "$patch"} for part in ("leaderWorkerTemplate", "networkConfig")}
+    return {
+        part: {key: value for key, value in (spec.get(part) or {}).items() if key != "$patch"} for part in ("leaderWorkerTemplate", "networkConfig")
+    }
 
 
 _hashes: IdentityMemo[str] = IdentityMemo(2048)

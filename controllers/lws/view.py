@@ -23,7 +23,24 @@ def scaled(value: int | str, total: int, *, up: bool) -> int:
 class LwsView:
     """A LeaderWorkerSet in the words of this package."""
 
-    __slots__ = ("annotations", "key", "labels", "meta", "name", "namespace", "partition", "replicas", "size", "spec", "status", "surge", "template", "tree", "uid", "unavailable")
+    __slots__ = (
+        "annotations",
+        "key",
+        "labels",
+        "meta",
+        "name",
+        "namespace",
+        "partition",
+        "replicas",
+        "size",
+        "spec",
+        "status",
+        "surge",
+        "template",
+        "tree",
+        "uid",
+        "unavailable",
+    )
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

@@ -105,4 +105,3 @@ def _counter(name: str) -> str:
     """Return the storage resource that a limited resource is counted by."""
     (found,) = quota.resources_of({"spec": {"hard": {name: "0"}}})
     return found
-

@@ -138,7 +138,10 @@ class ReplicaSetController(Controller):
         uid, template = owner["metadata"]["uid"], owner["spec"]["template"]
         known = self._templates.get(uid)
         if known is None or known[0] is not template:
-            known = self._templates[uid] = (template, PodTemplate({**owner, "apiVersion": self._resource.api_version, "kind": self._resource.kind}, template))
+            known = self._templates[uid] = (
+                template,
+                PodTemplate({**owner, "apiVersion": self._resource.api_version, "kind": self._resource.kind}, template),
+            )
         return known[1]
 
     def _related(self, owner: Tree) -> list[Tree]:

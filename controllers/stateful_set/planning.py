@@ -104,7 +104,9 @@ def _within_budget(owner: SetView, replicas: Sequence[Tree | None], revision: st
     unavailable = 0
     for index, pod in enumerate(replicas):
         # Broken pods that the update will replace anyway do not hold it up in a parallel set
-        if pods.is_unavailable(pod, owner.min_ready, now) and (owner.ordered or index < lowest or not old(pod) or (pod is not None and pods.is_terminating(pod))):
+        if pods.is_unavailable(pod, owner.min_ready, now) and (
+            owner.ordered or index < lowest or not old(pod) or (pod is not None and pods.is_terminating(pod))
+        ):
             unavailable += 1
     budget = max_unavailable(owner) - unavailable
     chosen: list[Tree] = []

@@ -12,7 +12,9 @@ from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, Intern
 from kubemini.runtime.controller import Context
 
 CONFLICT_TRIES = 4
-CONFLICT = "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a managing controller, the retention policy is ignored for this claim"
+CONFLICT = (
+    "PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a managing controller, the retention policy is ignored for this claim"
+)
 
 
 Note = Callable[[SetView, Tree], None]

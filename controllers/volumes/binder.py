@@ -240,7 +240,12 @@ class VolumeBinderController(Controller):
             changed = {**claim, "metadata": {**meta, "annotations": wanted}, "spec": {**spec, "volumeName": volume["metadata"]["name"]}}
             claim = await client.update(PERSISTENT_VOLUME_CLAIMS, changed)
         if phase(claim) != "Bound":
-            status = {**(claim.get("status") or {}), "phase": "Bound", "accessModes": volume["spec"]["accessModes"], "capacity": volume["spec"]["capacity"]}
+            status = {
+                **(claim.get("status") or {}),
+                "phase": "Bound",
+                "accessModes": volume["spec"]["accessModes"],
+                "capacity": volume["spec"]["capacity"],
+            }
             if volume["spec"].get("volumeAttributesClassName"):
                 status["currentVolumeAttributesClassName"] = volume["spec"]["volumeAttributesClassName"]
             await client.update_status(PERSISTENT_VOLUME_CLAIMS, {**claim, "status": status})
@@ -289,7 +294,9 @@ class VolumeBinderController(Controller):
             self.queue.add(f"claim:{key_of(claim)}")
         elif claim["spec"]["volumeName"] == volume["metadata"]["name"]:
             await self._set_phase(volume, "Bound")
-        elif names.PROVISIONED_BY in (volume["metadata"].get("annotations") or {}) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+        elif (
+            names.PROVISIONED_BY in (volume["metadata"].get("annotations") or {}) and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+        ):
             # Made for the claim, which found another in the meantime
             await self._reclaim(volume)
         else:
@@ -331,7 +338,9 @@ class VolumeBinderController(Controller):
             recorder.event(volume, "Normal", "VolumeRecycled", "Volume recycled")
             reserved = {name: value for name, value in (volume["metadata"].get("annotations") or {}).items() if name != names.BOUND_BY_CONTROLLER}
             spec = {name: value for name, value in volume["spec"].items() if name != "claimRef"}
-            volume = await self._ctx.client.update(PERSISTENT_VOLUMES, {**volume, "metadata": {**volume["metadata"], "annotations": reserved}, "spec": spec})
+            volume = await self._ctx.client.update(
+                PERSISTENT_VOLUMES, {**volume, "metadata": {**volume["metadata"], "annotations": reserved}, "spec": spec}
+            )
             await self._set_phase(volume, "Available")
         elif found.delete and "deletionTimestamp" not in volume["metadata"]:
             try:

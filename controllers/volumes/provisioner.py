@@ -142,12 +142,19 @@ class SimulatedProvisioner(Controller):
             self._ctx.recorder.event(claim, "Normal", "Resizing", f"External resizer is resizing volume {name}")
             spec = {**volume["spec"], "capacity": {**volume["spec"]["capacity"], "storage": size}}
             await self._ctx.client.update(PERSISTENT_VOLUMES, {**volume, "spec": spec})
-        await self._ctx.client.update_status(PERSISTENT_VOLUME_CLAIMS, {**claim, "status": {**status, "capacity": {**status["capacity"], "storage": size}}})
+        await self._ctx.client.update_status(
+            PERSISTENT_VOLUME_CLAIMS, {**claim, "status": {**status, "capacity": {**status["capacity"], "storage": size}}}
+        )
         self._ctx.recorder.event(claim, "Normal", "VolumeResizeSuccessful", "Resize volume succeeded")
 
     async def _delete(self, name: str) -> None:
         volume = self._volumes.get(name)
-        if volume is None or phase(volume) != "Released" or volume["spec"].get("persistentVolumeReclaimPolicy") != "Delete" or "deletionTimestamp" in volume["metadata"]:
+        if (
+            volume is None
+            or phase(volume) != "Released"
+            or volume["spec"].get("persistentVolumeReclaimPolicy") != "Delete"
+            or "deletionTimestamp" in volume["metadata"]
+        ):
             return
         try:
             await self._ctx.client.delete(PERSISTENT_VOLUMES, name, uid=volume["metadata"]["uid"])

@@ -121,7 +121,7 @@ async def play(cluster: SimCluster) -> Timeline:
     await cluster.apply(TRAIN)
     await cluster.wait("jobset/train", "condition=Suspended", namespace="team-a", timeout=60)
     await cluster.wait("jobset/train", "condition=Suspended=False", namespace="team-a", timeout=300)
-    await cluster.wait("jobset/train", "jsonpath={.status.replicatedJobsStatus[?(@.name==\"worker\")].ready}=4", namespace="team-a", timeout=120)
+    await cluster.wait("jobset/train", 'jsonpath={.status.replicatedJobsStatus[?(@.name=="worker")].ready}=4', namespace="team-a", timeout=120)
     await cluster.env.sleep(20)
     victim = next(pod for pod in await cluster.list("pod", namespace="team-a") if pod["metadata"]["name"].startswith("train-worker-2-"))
     timeline.say(f"worker 2 dies: pod/{victim['metadata']['name']} exits with code 139")

@@ -14,10 +14,10 @@ UDP_LIMIT = 512
 """Bytes of an answer over UDP without EDNS; a longer one is truncated, and the client asks again over TCP."""
 
 _SHAPES: dict[str, Any] = {
-    "A": lambda value: A(value),
-    "AAAA": lambda value: AAAA(value),
-    "PTR": lambda value: PTR(value),
-    "CNAME": lambda value: CNAME(value),
+    "A": A,
+    "AAAA": AAAA,
+    "PTR": PTR,
+    "CNAME": CNAME,
     "SRV": lambda value: SRV(0, 100, int(value.split(" ")[0]), value.split(" ")[1]),
 }
 
@@ -41,7 +41,9 @@ class DnsServer:
             self._udp, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(self.host, self.port))
         except OSError as problem:
             await self.stop()
-            raise ConfigError(f"--dns {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port") from None
+            raise ConfigError(
+                f"--dns {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port"
+            ) from None
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -128,5 +130,3 @@ def _edns_size(request: DNSRecord) -> int:
         if extra.rtype == QTYPE.OPT:
             return int(extra.rclass)
     return UDP_LIMIT
-
-

@@ -26,9 +26,11 @@ class Reader(Protocol):
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""
+        ...
 
     def starting(self, resource: str, namespace: str, prefix: str) -> Sequence[Tree]:
         """Return the objects of a namespace whose names start with `prefix`, in key order. O(log n) beside the matches."""
+        ...
 
 
 @dataclass(slots=True)

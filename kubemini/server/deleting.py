@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import Conflict, Invalid, MethodNotAllowed, NotFound, invalid, not_supported
@@ -85,7 +86,8 @@ class Deleting(Writing):
         brought = [each for each in added if each not in before]
         if brought:
             # A kind may answer its deletion with a finalizer of its own (definitions do).
-            fresh = {**fresh, "finalizers": [*(fresh.get("finalizers") or ()), *brought]}
+            held = cast("list[str]", fresh.get("finalizers") or [])
+            fresh = {**fresh, "finalizers": [*held, *brought]}
         return obj if kept is obj and fresh == meta else {**kept, "metadata": fresh}
 
     async def delete_collection(

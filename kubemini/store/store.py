@@ -23,6 +23,8 @@ Records = list[Record]
 HISTORY = 32_768
 """Changes kept per table for watches and paged lists."""
 
+_put: Any = dict.__setitem__
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -142,7 +144,7 @@ class Table:
             self.records[key] = record
         else:
             # The order does not change: straight into the dict beneath
-            dict.__setitem__(self.records, key, record)
+            _put(self.records, key, record)
         self._follow(Change(revision, key, old, record))
         return record
 

@@ -38,7 +38,7 @@ async def test_stable_hostnames_resolve() -> None:
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers, resolver.port = ["127.0.0.1"], cluster.dns.port
         await cluster.apply(JOBSET)
-        await cluster.wait("jobset/train", 'jsonpath={.status.replicatedJobsStatus[0].ready}=2', timeout=30)
+        await cluster.wait("jobset/train", "jsonpath={.status.replicatedJobsStatus[0].ready}=2", timeout=30)
         pods = {pod["spec"]["hostname"]: pod["status"]["podIP"] for pod in await cluster.list("pod")}
         for index in (0, 1):
             name = f"train-w-{index}-0.train.default.svc.cluster.local"
@@ -47,7 +47,7 @@ async def test_stable_hostnames_resolve() -> None:
                 assert [record.address for record in answer] == [pods[f"train-w-{index}-0"]]
             assert cluster.resolve(f"train-w-{index}-0.train") == [pods[f"train-w-{index}-0"]]
         backwards = await resolver.resolve_address(pods["train-w-0-0"])
-        assert str(backwards[0].target) == "train-w-0-0.train.default.svc.cluster.local."
+        assert str(next(iter(backwards)).target) == "train-w-0-0.train.default.svc.cluster.local."
         with pytest.raises(dns.resolver.NXDOMAIN):
             await resolver.resolve("train-w-2-0.train.default.svc.cluster.local", "A")
         refused = await dns.asyncquery.udp(dns.message.make_query("example.com.", "A"), "127.0.0.1", port=cluster.dns.port, timeout=5)

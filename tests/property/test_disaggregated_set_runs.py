@@ -37,7 +37,9 @@ class Plan:
     seed: int
 
 
-SPECS = st.tuples(st.sampled_from([0.0, 1.0, 7.0, 60.0]), st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(0, 2), st.integers(1, 2), st.booleans())
+SPECS = st.tuples(
+    st.sampled_from([0.0, 1.0, 7.0, 60.0]), st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(0, 2), st.integers(1, 2), st.booleans()
+)
 PLANS = st.builds(Plan, specs=st.lists(SPECS, min_size=1, max_size=4).map(tuple), seed=st.integers(0, 2**16))
 
 
@@ -127,10 +129,10 @@ SIZES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), LIMITS), min_si
 @given(sizes=SIZES)
 def test_updates_end_and_keep_their_limits(sizes: list[tuple[int, int, Limits]]) -> None:
     """Step by step every update comes to its target; no role exceeds its surge or is left alone, and each step goes one way only."""
-    initial, target, limits = ([each[index] for each in sizes] for index in range(3))
-    old, new = list(initial), [0] * len(initial)  # type: ignore[arg-type]
+    initial, target, limits = [each[0] for each in sizes], [each[1] for each in sizes], [each[2] for each in sizes]
+    old, new = list(initial), [0] * len(initial)
     for _ in range(100):
-        step = next_step(Roles(initial, old, new, target, limits))  # type: ignore[arg-type]
+        step = next_step(Roles(initial, old, new, target, limits))
         if step is None:
             break
         assert all(after >= before for after, before in zip(step.new, new, strict=True))

@@ -83,7 +83,9 @@ def test_slices_and_endpoints_are_the_pods(steps: list[tuple[str, int]], seed: i
         assert slices
         assert doubles.found == []
         subsets = (await client.get(ENDPOINTS, "s", "default")).get("subsets") or []
-        legacy = [(each["ip"], name == "addresses") for subset in subsets for name in ("addresses", "notReadyAddresses") for each in subset.get(name, ())]
+        legacy = [
+            (each["ip"], name == "addresses") for subset in subsets for name in ("addresses", "notReadyAddresses") for each in subset.get(name, ())
+        ]
         assert sorted(legacy) == sorted(wanted)
         await client.delete(SERVICES, "s", namespace="default")
         assert await cluster.settle()

@@ -18,7 +18,21 @@ from kubemini.testing.invariants.lws import lws_invariants
 ROUGH = Faults(watch_delay=0.4, request_delay=0.05, lost_before=0.03, lost_after=0.03, conflict=0.05)
 DOMAIN = "example.com/rack"
 FLEET = [{"count": 12, "name": "n-{i}", "cpu": 64, "memory": "256Gi", "labels": {DOMAIN: "rack-{i//2}"}}]
-ACTIONS = ("scale", "template", "back", "size", "policy", "startup", "budget", "partition", "fail-pod", "delete-pod", "delete-set", "delete-service", "restart")
+ACTIONS = (
+    "scale",
+    "template",
+    "back",
+    "size",
+    "policy",
+    "startup",
+    "budget",
+    "partition",
+    "fail-pod",
+    "delete-pod",
+    "delete-set",
+    "delete-service",
+    "restart",
+)
 PROCESSES = ("kube-controller-manager", "lws-controller-manager")
 
 
@@ -57,7 +71,10 @@ def lws(plan: Plan) -> dict[str, Any]:
     meta: dict[str, Any] = {"name": "llm", "namespace": "default"}
     if plan.exclusive:
         meta["annotations"] = {"leaderworkerset.sigs.k8s.io/exclusive-topology": DOMAIN}
-    template = {"metadata": {"annotations": {"version": "0"}}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "img:0"}]}}
+    template = {
+        "metadata": {"annotations": {"version": "0"}},
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "img:0"}]},
+    }
     spec = {
         "replicas": plan.replicas,
         "startupPolicy": "LeaderReady" if plan.leader_first else "LeaderCreated",

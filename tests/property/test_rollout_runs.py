@@ -93,8 +93,16 @@ def test_deployments_come_to_rest(steps: list[tuple[str, int]], fences: tuple[An
         watcher = Watcher(8)
         client.watch(REPLICA_SETS, watcher)
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": fences[0], "maxUnavailable": fences[1]}}
-        spec: dict[str, Any] = {"replicas": 3, "selector": {"matchLabels": {"app": "x"}}, "template": template(0), "strategy": rolling, "revisionHistoryLimit": 2}
-        await client.create(DEPLOYMENTS, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        spec: dict[str, Any] = {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": template(0),
+            "strategy": rolling,
+            "revisionHistoryLimit": 2,
+        }
+        await client.create(
+            DEPLOYMENTS, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"}, "spec": spec}
+        )
         latest = 0
         for action, number in steps:
             live = await client.get(DEPLOYMENTS, "d", "default")
@@ -151,7 +159,11 @@ def test_deployments_come_to_rest(steps: list[tuple[str, int]], fences: tuple[An
 
 
 @settings(max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from(["scale", "fail", "delete", "release", "stray", "wait"]), st.integers(0, 5)), max_size=14), st.integers(0, 2**16), FAULTS)
+@given(
+    st.lists(st.tuples(st.sampled_from(["scale", "fail", "delete", "release", "stray", "wait"]), st.integers(0, 5)), max_size=14),
+    st.integers(0, 2**16),
+    FAULTS,
+)
 def test_replica_sets_come_to_rest(steps: list[tuple[str, int]], seed: int, faults: Faults) -> None:
     """At rest a ReplicaSet controls exactly so many live pods, all matching, and says so; what it let go stands alone."""
 
@@ -160,7 +172,9 @@ def test_replica_sets_come_to_rest(steps: list[tuple[str, int]], seed: int, faul
         await cluster.settle()
         await client.create(NODES, {"metadata": {"name": "n-0"}, "spec": {}})
         spec = {"replicas": 3, "selector": {"matchLabels": {"app": "x"}}, "template": template(0)}
-        await client.create(REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r", "namespace": "default"}, "spec": spec})
+        await client.create(
+            REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r", "namespace": "default"}, "spec": spec}
+        )
         for index, (action, number) in enumerate(steps):
             pods = await client.list(PODS, "default")
             one = pods[number % len(pods)]["metadata"]["name"] if pods else ""
@@ -207,8 +221,14 @@ def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[st
         client = cluster.client
         await cluster.settle()
         client.watch(PODS, Binder(cluster))
-        spec = {"selector": {"matchLabels": {"app": "x"}}, "template": template(0, placed=False), "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}
-        await client.create(DAEMON_SETS, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        spec = {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": template(0, placed=False),
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+        }
+        await client.create(
+            DAEMON_SETS, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "default"}, "spec": spec}
+        )
         await client.create(NODES, {"metadata": {"name": "n-0"}, "spec": {}})
         await client.create(NODES, {"metadata": {"name": "n-1"}, "spec": {}})
         latest = 0
@@ -235,7 +255,11 @@ def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[st
             except (NotFound, Conflict):
                 continue
         assert await cluster.settle(8000)
-        fit = sorted(each["metadata"]["name"] for each in await client.list(NODES) if not any(taint["key"] == "t" for taint in each["spec"].get("taints") or ()))
+        fit = sorted(
+            each["metadata"]["name"]
+            for each in await client.list(NODES)
+            if not any(taint["key"] == "t" for taint in each["spec"].get("taints") or ())
+        )
         final = await client.get(DAEMON_SETS, "d", "default")
         pods = await client.list(PODS, "default")
         assert sorted(each["spec"]["nodeName"] for each in pods) == fit

@@ -41,7 +41,9 @@ def test_select_finds_what_matches(changes: list[tuple[tuple[str, str], Any, Sel
             if selector is not None:
                 found = informer.select(selector, "x")
                 assert sorted(each["metadata"]["name"] for each in found) == sorted(
-                    each["metadata"]["name"] for each in informer.objects.values() if each["metadata"]["namespace"] == "x" and selector.matches_object(each)
+                    each["metadata"]["name"]
+                    for each in informer.objects.values()
+                    if each["metadata"]["namespace"] == "x" and selector.matches_object(each)
                 )
 
 

@@ -108,7 +108,9 @@ async def play(cluster: SimCluster, plan: Plan) -> None:
     invariants = statefulset_invariants()
     deletions = next(each for each in invariants if isinstance(each, Deletions))
     checker = Checker(cluster.store, invariants)
-    await cluster.client.create(STATEFUL_SETS, stateful_set(ordered=plan.ordered, replicas=plan.replicas, on_delete=plan.on_delete, min_ready=plan.min_ready))
+    await cluster.client.create(
+        STATEFUL_SETS, stateful_set(ordered=plan.ordered, replicas=plan.replicas, on_delete=plan.on_delete, min_ready=plan.min_ready)
+    )
     for after, what, which in plan.steps:
         await cluster.settle(after)
         await disturb(cluster, plan, deletions, what, which)

@@ -24,7 +24,7 @@ from kubemini.testing.invariants.jobset import jobset_invariants
 ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
 PROCESSES = ("kube-controller-manager", "kube-scheduler", "kubelet", "jobset-controller-manager", "kueue-controller-manager")
 GPUS = 8
-FEWER = settings(max_examples=max(settings.default.max_examples // 2, 1))
+FEWER = settings(max_examples=max(settings().max_examples // 2, 1))
 """A whole control plane each: fewer examples than a test of a function."""
 NODES = 4
 FLEET = [{"count": NODES, "name": "g-", "cpu": 64, "memory": "256Gi", "resources": {"nvidia.com/gpu": GPUS}}]
@@ -61,7 +61,11 @@ def jobset(name: str, workers: int, *, restarts: int = 3, run_for: int = 60, in_
             "metadata": {"annotations": {"kubemini.dev/run-for": f"{run_for}s"}},
             "spec": {"restartPolicy": "Never", "containers": [{"name": "t", "image": "t:1", "resources": {"limits": {"nvidia.com/gpu": GPUS}}}]},
         }
-        return {"name": role_name, "replicas": replicas, "template": {"spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": pod}}}
+        return {
+            "name": role_name,
+            "replicas": replicas,
+            "template": {"spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": pod}},
+        }
 
     spec: dict[str, Any] = {
         "failurePolicy": {"maxRestarts": restarts, "restartStrategy": "BlockingRecreate"},
@@ -87,7 +91,8 @@ PLANS = st.builds(
     Plan,
     gangs=st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple),
     steps=st.lists(
-        st.tuples(st.integers(0, 40), st.sampled_from(["fail", "delete-pod", "delete-set", "restart", "lose", "shrink", "grow"]), st.integers(0, 7)), max_size=4
+        st.tuples(st.integers(0, 40), st.sampled_from(["fail", "delete-pod", "delete-set", "restart", "lose", "shrink", "grow"]), st.integers(0, 7)),
+        max_size=4,
     ).map(tuple),
     quota=st.sampled_from([NODES * GPUS, 2 * GPUS, GPUS]),
     seed=st.integers(0, 2**16),
@@ -112,9 +117,12 @@ async def disturb(cluster: SimCluster, what: str, which: int) -> None:
         elif what in ("shrink", "grow"):
             quota = GPUS if what == "shrink" else NODES * GPUS
             flavors = [{"name": "gpu", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": str(quota)}]}]
-            await cluster.client.patch(CLUSTER_QUEUES, "cq", {"spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavors}]}})
+            await cluster.client.patch(
+                CLUSTER_QUEUES, "cq", {"spec": {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavors}]}}
+            )
     except ApiStatus as refused:
-        assert refused.code in (404, 409), refused
+        if refused.code not in (404, 409):
+            raise
 
 
 async def play(cluster: SimCluster, plan: Plan) -> None:
@@ -175,7 +183,9 @@ def test_the_same_seed_gives_the_same_trace_in_any_process() -> None:
     """Two processes with different hash seeds write the same bytes."""
     code = "import runpy, sys; print(runpy.run_path(sys.argv[1])['digest']())"
     outputs = [
-        subprocess.run([sys.executable, "-c", code, __file__], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code, __file__], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
         for seed in ("1", "2")
     ]
     assert outputs[0] == outputs[1]

@@ -20,7 +20,13 @@ def claim(name: str, **spec: Any) -> dict[str, Any]:
 
 def volume(name: str, size: str = "1Gi", **spec: Any) -> dict[str, Any]:
     """Return a volume of no class."""
-    body = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}, "persistentVolumeReclaimPolicy": "Retain", **spec}
+    body = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/data"},
+        "persistentVolumeReclaimPolicy": "Retain",
+        **spec,
+    }
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": body}
 
 
@@ -182,7 +188,9 @@ def test_waiting_for_the_first_consumer(delay: float, seed: int) -> None:
 
     async def scenario(store: Store) -> None:
         await store.client.create(NODES, {"metadata": {"name": "n-0", "labels": {"kubernetes.io/hostname": "n-0"}}, "spec": {}})
-        wait = storage_class("wait", volumeBindingMode="WaitForFirstConsumer", parameters={"topology": "kubernetes.io/hostname", "provision-after": "2s"})
+        wait = storage_class(
+            "wait", volumeBindingMode="WaitForFirstConsumer", parameters={"topology": "kubernetes.io/hostname", "provision-after": "2s"}
+        )
         await store.client.create(STORAGE_CLASSES, wait)
         await store.client.create(PERSISTENT_VOLUME_CLAIMS, claim("a", storageClassName="wait"))
         await store.rest()

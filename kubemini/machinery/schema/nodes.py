@@ -22,6 +22,7 @@ from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types
 _MEMO_LIMIT: Final = 2048
 """How many objects one node remembers; then it forgets all. What is remembered is kept alive, so that its identity stays its own."""
 _NOTHING: Final[dict[int, Any]] = {}
+_UNSTORED: Final[Mapping[str, Any]] = {}
 _SHARED: Final = ("spec", "template", "conditions", "containerStatuses", "state", "lastState", "hostIPs")
 _SHARING: Final = ("Spec", "ObjectMeta")
 """What is remembered: fields of these names (of a status what kubelets share between pods), and the fields of types whose name ends so. The rest changes
@@ -109,7 +110,7 @@ class ObjectNode:
         self._fill: Mapping[str, Any] = {}
         self._rules: tuple[Rule, ...] = ()
 
-    def value(self, value: Any, stored: Mapping[str, Any] = _NOTHING) -> Any:
+    def value(self, value: Any, stored: Mapping[str, Any] = _UNSTORED) -> Any:
         """Return the canonical object, the same one where nothing changed. Fields that are the very same in `stored` are canonical already."""
         steps = self._steps
         if steps is None:

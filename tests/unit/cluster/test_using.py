@@ -18,14 +18,16 @@ CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}
 def test_manifests_load_from_anything(tmp_path: Path) -> None:
     """Text, files, folders, mappings, models and lists of them are one flat list of objects."""
     (tmp_path / "b.yaml").write_text(CONFIG_MAP.replace("name: a", "name: b"))
-    (tmp_path / "c.json").write_text('{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}]}')
+    (tmp_path / "c.json").write_text(
+        '{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}]}'
+    )
     (tmp_path / "ignored.txt").write_text("no manifest")
     found = load([CONFIG_MAP, tmp_path, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}])
     assert [obj["metadata"]["name"] for obj in found] == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
-    ("manifest", "message"),
+    "manifest, message",
     [
         ("a: [", "the manifest: "),
         ("- 1", "expected an object with apiVersion, kind and metadata"),
@@ -52,7 +54,12 @@ def test_wishes() -> None:
     """Conditions of an older generation do not count; values are compared as kubectl prints them."""
     pod = {
         "metadata": {"generation": 2},
-        "status": {"phase": "Running", "n": 3, "on": True, "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}, {"type": "Bad", "status": "False"}]},
+        "status": {
+            "phase": "Running",
+            "n": 3,
+            "on": True,
+            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}, {"type": "Bad", "status": "False"}],
+        },
     }
     assert not parse("condition=Ready")(pod)
     assert parse("condition=bad=false")(pod)
@@ -86,7 +93,7 @@ async def using(cluster: SimCluster) -> None:
         await cluster.list("gizmo")
     with pytest.raises(ConfigError, match='no matches for kind "Gizmo"'):
         await cluster.apply("apiVersion: x.example.com/v1\nkind: Gizmo\nmetadata: {name: g}")
-    with pytest.raises(Invalid, match="spec.containers: Required value"):
+    with pytest.raises(Invalid, match=r"spec\.containers: Required value"):
         await cluster.apply("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}")
 
 

@@ -138,7 +138,11 @@ def test_addresses_are_sorted_by_number_and_split_by_readiness() -> None:
 def test_ports_with_the_same_addresses_share_a_subset() -> None:
     """Ports stand together where all addresses are the same, apart where a pod lacks a named port."""
     both, one = pod(1, ports={"a": 1, "b": 2}), pod(2, ports={"a": 1})
-    ports = [{"name": "pa", "port": 80, "targetPort": "a"}, {"name": "pb", "port": 81, "targetPort": "b"}, {"name": "pc", "port": 82, "targetPort": 5}]
+    ports = [
+        {"name": "pa", "port": 80, "targetPort": "a"},
+        {"name": "pb", "port": 81, "targetPort": "b"},
+        {"name": "pc", "port": 82, "targetPort": 5},
+    ]
     found = packed([both, one], ports=ports)
     assert [([port["name"] for port in subset["ports"]], ips(subset)) for subset in found] == [
         (["pa", "pc"], ["10.0.0.1", "10.0.0.2"]),

@@ -17,7 +17,11 @@ from kubemini.runtime.env import to_stamp
 def deployment(replicas: int, surge: int | str = "25%", unavailable: int | str = "25%", **status: Any) -> dict[str, Any]:
     """Return a rolling Deployment."""
     rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
-    return {"metadata": {"name": "d"}, "spec": {"replicas": replicas, "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}, "status": status}
+    return {
+        "metadata": {"name": "d"},
+        "spec": {"replicas": replicas, "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}},
+        "status": status,
+    }
 
 
 def replica_set(name: str, replicas: int, *, most: int = 0, created: int = 0, **annotations: str) -> dict[str, Any]:
@@ -78,7 +82,9 @@ def test_scaling_is_shared_in_proportion(wanted: dict[str, Any], sets: list[dict
 
 def test_a_set_that_is_new_again_keeps_its_numbers() -> None:
     """Rolling back gives the old ReplicaSet the next revision and notes what it was; annotations come from the Deployment."""
-    owner = {"metadata": {"annotations": {"note": "n", "deployment.kubernetes.io/revision": "7", "kubectl.kubernetes.io/last-applied-configuration": "x"}}}
+    owner = {
+        "metadata": {"annotations": {"note": "n", "deployment.kubernetes.io/revision": "7", "kubectl.kubernetes.io/last-applied-configuration": "x"}}
+    }
     first = annotated(owner, {}, 1)
     assert first == {"note": "n", "deployment.kubernetes.io/revision": "1"}
     assert annotated(owner, first, 1) is first
@@ -134,7 +140,9 @@ def test_conditions_change_with_status_or_reason_only() -> None:
 # ----------------------------------------------------------------------------------------------- which pods go first
 
 
-def pod(name: str, *, node: str = "n", phase: str = "Running", ready: float | None = 1.0, cost: str = "", restarts: int = 0, created: float = 0.0) -> dict[str, Any]:
+def pod(
+    name: str, *, node: str = "n", phase: str = "Running", ready: float | None = 1.0, cost: str = "", restarts: int = 0, created: float = 0.0
+) -> dict[str, Any]:
     """Return a pod; `ready` is since when it is."""
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": to_stamp(ready)}] if ready is not None else []
     annotations = {"controller.kubernetes.io/pod-deletion-cost": cost} if cost else {}
@@ -259,7 +267,8 @@ def test_daemon_pods_are_tied_to_their_node() -> None:
 
 
 @pytest.mark.parametrize(
-    "rolling, expected", [({}, (0, 1)), ({"maxUnavailable": "10%"}, (0, 1)), ({"maxUnavailable": "30%"}, (0, 3)), ({"maxSurge": "25%", "maxUnavailable": 0}, (3, 0))]
+    "rolling, expected",
+    [({}, (0, 1)), ({"maxUnavailable": "10%"}, (0, 1)), ({"maxUnavailable": "30%"}, (0, 3)), ({"maxSurge": "25%", "maxUnavailable": 0}, (3, 0))],
 )
 def test_daemon_limits_round_up(rolling: dict[str, Any], expected: tuple[int, int]) -> None:
     """Of ten nodes."""

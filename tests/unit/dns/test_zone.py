@@ -56,7 +56,7 @@ ZONE = Zone(Objects())
 
 
 @pytest.mark.parametrize(
-    ("name", "type_", "values"),
+    "name, type_, values",
     [
         ("web.default.svc.cluster.local.", "A", ["10.96.0.7"]),
         ("WEB.default.svc.cluster.local", "AAAA", ["fd00::7"]),
@@ -108,7 +108,7 @@ def test_other_types_of_an_existing_name_are_no_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "addresses"),
+    "name, addresses",
     [
         ("train-w-0-0.train", ["10.128.0.1"]),
         ("web", ["10.96.0.7", "fd00::7"]),

@@ -1,7 +1,6 @@
 """Logs, exec, attach and the ways into pods."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -25,7 +24,7 @@ def state(**of: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def pod(served: ServedCluster) -> AsyncIterator[dict[str, Any]]:
+async def pod(served: ServedCluster) -> dict[str, Any]:
     """A running pod, with a variable from its field, one from a ConfigMap, and a mounted file."""
     data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}, "data": {"a.txt": "hello\n", "K": "v"}}
     await served.client.create(CONFIG_MAPS, data)

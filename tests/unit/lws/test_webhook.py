@@ -53,9 +53,15 @@ def test_nothing_is_rewritten_where_no_default_is_missing() -> None:
         (lws({"size": 4, "subGroupPolicy": {"subGroupSize": 3, "subGroupPolicyType": "LeaderExcluded"}}), None),
         (lws({"size": 5, "subGroupPolicy": {"subGroupSize": 3}}), "size or size - 1 must be divisible by subGroupSize"),
         (lws({"size": 2, "subGroupPolicy": {"subGroupSize": 4}}), "subGroupSize cannot be larger than size"),
-        (lws({"size": 4, "subGroupPolicy": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}}), "size-1 must be divisible by subGroupSize when using LeaderExcluded"),
+        (
+            lws({"size": 4, "subGroupPolicy": {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}}),
+            "size-1 must be divisible by subGroupSize when using LeaderExcluded",
+        ),
         (lws({"size": 4, "subGroupPolicy": {"subGroupSize": 0}}), "subGroupSize must be equal or greater than 1"),
-        (lws(annotations={"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}), "cannot have subgroup-exclusive-topology without subGroupSize set"),
+        (
+            lws(annotations={"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}),
+            "cannot have subgroup-exclusive-topology without subGroupSize set",
+        ),
         (lws(replicas=0, rolloutStrategy=rolling(maxUnavailable=0)), None),
         (lws(rolloutStrategy=rolling(maxUnavailable=10)), None),
     ],
@@ -71,7 +77,11 @@ def test_rules(broken: Tree, text: str | None) -> None:
 
 def test_sub_groups_neither_come_nor_go_nor_grow() -> None:
     """subGroupPolicy is fixed once a LeaderWorkerSet exists; everything else may change."""
-    without, two, one = lws({"size": 5}), lws({"size": 5, "subGroupPolicy": {"subGroupSize": 2}}), lws({"size": 5, "subGroupPolicy": {"subGroupSize": 1}})
+    without, two, one = (
+        lws({"size": 5}),
+        lws({"size": 5, "subGroupPolicy": {"subGroupSize": 2}}),
+        lws({"size": 5, "subGroupPolicy": {"subGroupSize": 1}}),
+    )
     assert ["cannot enable" in str(each) for each in problems_of_change(two, without)] == [True]
     assert ["cannot remove" in str(each) for each in problems_of_change(without, two)] == [True]
     assert ["field is immutable" in str(each) for each in problems_of_change(one, two)] == [True]

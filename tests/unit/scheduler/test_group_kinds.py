@@ -52,7 +52,12 @@ def test_groups_of_other_schedulers(resource: Resource) -> None:
         await client.delete(PODS, "early", namespace="default")
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(resource))
         await cluster.settle(60.0)
-        group = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}
+        group = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": "g", "namespace": "default"},
+            "spec": {"minMember": 2},
+        }
         await client.create(resource, group)
         await client.create(PODS, member("a", resource))
         assert await bound() == []

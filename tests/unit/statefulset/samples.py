@@ -29,7 +29,12 @@ def stateful_set(replicas: int = 3, *, status: Tree | None = None, **spec: Any) 
 def pod(ordinal: int, revision: str = "new", *, phase: str = "Running", ready: bool = True, going: bool = False, since: str = READY_AT) -> Tree:
     """Return a pod of web."""
     name = f"web-{ordinal}"
-    labels = {"app": "web", "controller-revision-hash": revision, "statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+    labels = {
+        "app": "web",
+        "controller-revision-hash": revision,
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+    }
     meta: Tree = {"name": name, "namespace": "default", "uid": f"pod-{ordinal}", "labels": labels}
     if going:
         meta["deletionTimestamp"] = "1970-01-01T00:16:00Z"

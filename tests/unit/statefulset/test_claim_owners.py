@@ -14,7 +14,14 @@ DEPLOYMENT: Tree = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", 
 
 def pod_ref(ordinal: int, uid: str | None = None) -> Tree:
     """Return the reference of a pod as its claim has it."""
-    return {"apiVersion": "v1", "kind": "Pod", "name": f"web-{ordinal}", "uid": uid or f"pod-{ordinal}", "controller": True, "blockOwnerDeletion": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": f"web-{ordinal}",
+        "uid": uid or f"pod-{ordinal}",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def claim(*owners: Tree) -> Tree:
@@ -69,7 +76,10 @@ def test_a_claim_that_goes_with_an_earlier_pod_is_waited_for() -> None:
 
 def test_made_from_a_template() -> None:
     """A claim carries its template's labels under the selector's, its annotations, and its spec."""
-    template = {"metadata": {"name": "data", "labels": {"app": "x", "tier": "db"}, "annotations": {"a": "1"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    template = {
+        "metadata": {"name": "data", "labels": {"app": "x", "tier": "db"}, "annotations": {"a": "1"}},
+        "spec": {"accessModes": ["ReadWriteOnce"]},
+    }
     found = claim_owners.made(stateful_set(), template, "data-web-0")
     assert found["metadata"] == {"name": "data-web-0", "namespace": "default", "labels": {"app": "web", "tier": "db"}, "annotations": {"a": "1"}}
     assert found["spec"] == template["spec"]

@@ -61,7 +61,9 @@ def test_equality() -> None:
     """Equal data is equal, unless two numeric hash labels differ; null spelled out means the same as nothing."""
     one, other = revision("a", 1), revision("b", 2)
     assert same(one, other)
-    numeric = [{**each, "metadata": {**each["metadata"], "labels": {"controller.kubernetes.io/hash": text}}} for each, text in ((one, "5"), (other, "6"))]
+    numeric = [
+        {**each, "metadata": {**each["metadata"], "labels": {"controller.kubernetes.io/hash": text}}} for each, text in ((one, "5"), (other, "6"))
+    ]
     assert not same(*numeric)
     spelled = {**one, "data": {"spec": {"a": 1, "creationTimestamp": None}}}
     plain = {**one, "data": {"spec": {"a": 1}}}

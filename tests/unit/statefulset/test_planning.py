@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubemini.controllers.stateful_set.planning import Step, condemned_step, first_unavailable, max_unavailable, outdated, replica_step, split
 from tests.unit.statefulset.samples import JUST_READY, NOW, pod, stateful_set
 
-PARTITION = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
+PARTITION: dict[str, Any] = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
 
 
 def test_slots() -> None:

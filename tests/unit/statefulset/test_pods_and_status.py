@@ -72,6 +72,13 @@ def test_completion_wants_everything_updated_and_ready() -> None:
 def test_rendered_as_go_does() -> None:
     """Zero counts are left out but for replicas and availableReplicas; what was written does not differ from itself."""
     draft = StatusDraft(2, "r", "r", 0)
-    assert draft.render() == {"observedGeneration": 2, "replicas": 0, "currentRevision": "r", "updateRevision": "r", "collisionCount": 0, "availableReplicas": 0}
+    assert draft.render() == {
+        "observedGeneration": 2,
+        "replicas": 0,
+        "currentRevision": "r",
+        "updateRevision": "r",
+        "collisionCount": 0,
+        "availableReplicas": 0,
+    }
     assert not draft.differs(draft.render())
     assert draft.differs({})
