@@ -34,6 +34,7 @@ class FeatureGates:
 DEFAULTS: dict[str, bool] = {
     # Kubernetes 1.36
     "DeploymentReplicaSetTerminatingReplicas": True,
+    "HPAConfigurableTolerance": True,
     "JobBackoffLimitPerIndex": True,
     "JobManagedBy": True,
     "JobPodReplacementPolicy": True,

@@ -8,6 +8,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.runtime.gates import FeatureGates
+from kubemini.runtime.metrics import MetricProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class Settings:
     kubernetes_version: str = "1.36"
     program: Callable[[Tree], Any] | None = None
     """Given by tests: what a pod does (a kubelet ``Program`` or its fields as a mapping), or None for pods that it does not care about."""
+    metrics: MetricProgram | None = None
+    """What pods use and other metrics, for autoscalers; what it does not know is read from annotations (see ``machinery.pod_usage``)."""
+    autoscaling_period: float = 15.0
+    """Seconds between two looks of an autoscaler (--horizontal-pod-autoscaler-sync-period)."""
     start_latency: float = 0.05
     """Seconds from a pod's binding to its containers running."""
     root_certificate: str = ""

@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what pods and nodes use, as far as a simulated cluster can tell: what they ask for."""
+"""metrics.k8s.io: what pods and nodes use, as far as a simulated cluster can tell: what their annotations say, else what they ask for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kubemini.api.trees import Tree
 from kubemini.machinery import quantity
 from kubemini.machinery.errors import FieldError
+from kubemini.machinery.pod_usage import container_usage
 from kubemini.machinery.schema.contract import Decoded
 from kubemini.runtime.env import to_stamp
 from kubemini.server.registry import Virtual
@@ -17,10 +18,14 @@ _IDLE = {"cpu": "1m", "memory": "2Mi"}
 _QUANTITY: Tree = {"type": "string", "description": "A resource amount."}
 
 
-def _usage(container: Tree) -> Tree:
-    """Return what a container uses: its requests, or next to nothing."""
+def _usage(pod: Tree, container: Tree) -> Tree:
+    """Return what a container uses: what the pod's annotations say, else its requests, or next to nothing."""
     requests = (container.get("resources") or {}).get("requests") or {}
-    return {name: requests.get(name, idle) for name, idle in _IDLE.items()}
+    found: Tree = {}
+    for name, idle in _IDLE.items():
+        told = container_usage(pod, container.get("name", ""), name)
+        found[name] = requests.get(name, idle) if told is None else quantity.shown(told, "BinarySI" if name == "memory" else "DecimalSI")
+    return found
 
 
 def pod_metrics(pod: Tree, now: float) -> Tree | None:
@@ -29,7 +34,7 @@ def pod_metrics(pod: Tree, now: float) -> Tree | None:
         return None
     metadata = pod["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "creationTimestamp") if key in metadata}
-    containers = [{"name": each.get("name", ""), "usage": _usage(each)} for each in pod["spec"].get("containers") or ()]
+    containers = [{"name": each.get("name", ""), "usage": _usage(pod, each)} for each in pod["spec"].get("containers") or ()]
     return {
         "kind": "PodMetrics",
         "apiVersion": "metrics.k8s.io/v1beta1",
@@ -76,7 +81,7 @@ class NodeMetrics(Virtual):
                 continue
             total = sums.setdefault(node, dict.fromkeys(_IDLE, 0))
             for container in pod["spec"].get("containers") or ():
-                for name, value in _usage(container).items():
+                for name, value in _usage(pod, container).items():
                     total[name] += quantity.nano(value)
         return sums
 
