@@ -46,8 +46,9 @@ def collect(
     failed_indexes: list[int] | None,
     removing: Collection[str] = (),
 ) -> Ended:
-    """Return what a pass accounts for. `removed` are the active pods that the verdict's deletion took; `removing` names pods that were counted, and whose finalizer is
-    gone, although the cache does not show it yet.
+    """Return what a pass accounts for.
+
+    `removed` are the active pods that the verdict's deletion took; `removing` names pods that were counted, and whose finalizer is gone although the cache does not show it yet.
     """
     found = Ended()
     known = job.uncounted_uids

@@ -49,6 +49,8 @@ class _Memory:
     skipped: bool = False
     """A pass was called for while the cache did not show that write: it is taken when it does."""
     factory: tuple[Tree, PodFactory] | None = None
+    verdict: Verdict | None = None
+    """The end that pods were deleted for: it stands although writing it did not work, for without those pods another one, or none, might be found."""
 
 
 class JobController(Controller):
@@ -79,7 +81,13 @@ class JobController(Controller):
             if old is not None:
                 self.queue.add(key_of(old))
             return
-        if old is None or old["metadata"]["uid"] != new["metadata"]["uid"] or old["spec"].get("suspend") != new["spec"].get("suspend") or old["spec"] is not new["spec"] or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
+        if (
+            old is None
+            or old["metadata"]["uid"] != new["metadata"]["uid"]
+            or old["spec"].get("suspend") != new["spec"].get("suspend")
+            or old["spec"] is not new["spec"]
+            or old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp")
+        ):
             self.queue.add(key_of(new))
         else:
             key = key_of(new)
@@ -190,16 +198,18 @@ class JobController(Controller):
             failed_indexes = newly_failed_indexes(job, counts, matches, completed)
         record = memory.record.after(map(finished_at, counts.succeeded), map(finished_at, counts.failed))
         started = job.start_time if job.start_time is not None else (now if not job.suspended else None)
-        verdict = judge(job, counts, failed=failed, completed=completed, failed_indexes=failed_indexes, now=now, started=started)
+        verdict = memory.verdict or judge(job, counts, failed=failed, completed=completed, failed_indexes=failed_indexes, now=now, started=started)
+        memory.verdict = verdict
         again: float | None = None
         removed: list[Tree] = []
         if verdict is not None:
             if not await self._delete(job, counts.active, release=False):
-                verdict = None
+                verdict, again = None, self._refused.next(job.uid)
             else:
-                counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running") and pod["spec"].get("nodeName")]
+                # Unbound ones too, which go at once: the cache may not show that they were bound
+                counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running")]
                 removed, counts.active, counts.ready = counts.active, [], 0
-        if verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
+        if memory.verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
             done = await self._manage(job, counts, memory, succeeded, completed, failed_indexes, ignored, record.remaining(now), now)
             again = done.again
             if not job.suspended and is_complete(job, counts, succeeded):
@@ -236,7 +246,7 @@ class JobController(Controller):
             await self._delete(job, found.delete, release=True)
             gone = {pod["metadata"]["uid"] for pod in found.delete}
             counts.ready -= sum(1 for pod in found.delete if is_ready(pod))
-            counts.terminating += [pod for pod in found.delete if pod["spec"].get("nodeName")]
+            counts.terminating += found.delete
             counts.active = [pod for pod in counts.active if pod["metadata"]["uid"] not in gone]
         elif found.create:
             await self._create(job, counts, memory, found)

@@ -25,7 +25,7 @@ class Counts:
     failed_tracked: list[Tree] = field(default_factory=list)
     """Failed pods that still carry the finalizer, by limit per index those kept for their replacement too."""
     counted_already: list[Tree] = field(default_factory=list)
-    """Succeeded pods that still carry the finalizer although they are in the uncounted list: taking it off did not work."""
+    """Succeeded pods that still carry the finalizer and are not to be counted: they are in the uncounted list, and taking it off did not work, or out of range."""
     unindexed: list[Tree] = field(default_factory=list)
     """Active pods of an Indexed Job whose index is missing or out of range."""
 
@@ -62,10 +62,7 @@ def count(job: JobView, pods: Sequence[Tree], removing: dict[str, None]) -> Coun
         if not tracked(pod) or uid in removing:
             continue
         if state == "Succeeded":
-            if uid in known:
-                found.counted_already.append(pod)
-            elif in_range:
-                found.succeeded.append(pod)
+            (found.counted_already if uid in known or not in_range else found.succeeded).append(pod)
         elif has_failed(job, pod):
             found.failed_tracked.append(pod)
             if uid not in known and in_range:

@@ -19,8 +19,9 @@ from tests.quality.searching import Scenario, play, program
 
 CONTROLLERS = "namespaces,service-accounts,garbage-collector,job,nodes,scheduler,kubelet"
 PROCESS = "kube-controller-manager"
-LAGGING = Faults(watch_delay=1.0, request_delay=0.05)
+LAGGING = Faults(watch_delay=1.5, request_delay=0.05)
 LATE = replace(LAGGING, lost_before=0.03, conflict=0.05)
+LOSSY = replace(LAGGING, lost_before=0.2, conflict=0.2)
 """Nothing that a controller cannot find out."""
 ROUGH = replace(LATE, lost_after=0.05)
 IGNORED, FATAL = 42, 43
@@ -54,6 +55,7 @@ def template(restart: str = "Never") -> Tree:
 
 
 EXITS = st.dictionaries(st.integers(0, 5), st.just(1), max_size=4)
+ALL_FAIL = st.just(dict.fromkeys(range(60), 1))
 DEEDS = ("fail", "delete", "delete", "suspend", "resume", "lower")
 
 
@@ -113,6 +115,10 @@ async def do(cluster: SimCluster, excuses: Excuses, what: str, which: int) -> No
                 await cluster.client.patch(JOBS, "j", {"spec": {"parallelism": which}}, namespace="default")
             case "shrink":
                 await cluster.client.patch(JOBS, "j", {"spec": {"parallelism": which or 1, "completions": which or 1}}, namespace="default")
+            case "lose":
+                await cluster.lose_node("cpu-0")
+            case "find":
+                await cluster.recover_node("cpu-0")
             case "restart":
                 await cluster.restart(PROCESS)
             case "again":
@@ -130,7 +136,11 @@ async def again(cluster: SimCluster, excuses: Excuses) -> None:
     for each in (job, *await cluster.list("pod")):
         excuses.excuse(each["metadata"]["uid"])
     spec = {name: value for name, value in job["spec"].items() if name != "selector"}
-    labels = {name: value for name, value in (spec["template"]["metadata"].get("labels") or {}).items() if "batch" not in name and "job-name" not in name and "uid" not in name}
+    labels = {
+        name: value
+        for name, value in (spec["template"]["metadata"].get("labels") or {}).items()
+        if "batch" not in name and "job-name" not in name and "uid" not in name
+    }
     spec["template"] = {**spec["template"], "metadata": {"labels": labels}}
     await cluster.delete("job/j", propagation="Background")
     await cluster.client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": spec})
@@ -193,8 +203,15 @@ def completes(life: Life, job: Tree) -> None:
     assert not status.get("failed"), f"{status.get('failed')} pods failed, none did"
 
 
-def _with_policies(spec: Tree) -> Tree:
-    return {**spec, "podFailurePolicy": FAILURE_POLICY} if spec["podReplacementPolicy"] == "Failed" else spec
+def succeeds_by_policy_if_any(life: Life, job: Tree) -> None:
+    """Say that the Job is Complete if an index has completed."""
+    status = job["status"]
+    assert not status.get("completedIndexes") or condition(job, "Complete") is not None, status
+
+
+def policed() -> st.SearchStrategy[Tree]:
+    """Draw a spec with a pod failure policy."""
+    return plain(podReplacementPolicy=st.just("Failed"), podFailurePolicy=st.just(FAILURE_POLICY))
 
 
 FAILURE_POLICY: Tree = {
@@ -227,12 +244,20 @@ PER_INDEX = Scenario(
 )
 LIMITED_INDEXES = Scenario(
     "limit of failed indexes",
-    lives(plain(completionMode=INDEXED, completions=st.integers(2, 5), backoffLimit=st.just(100), backoffLimitPerIndex=st.just(0), maxFailedIndexes=st.integers(1, 2))),
+    lives(
+        plain(
+            completionMode=INDEXED,
+            completions=st.integers(2, 5),
+            backoffLimit=st.just(100),
+            backoffLimitPerIndex=st.just(0),
+            maxFailedIndexes=st.integers(1, 2),
+        )
+    ),
     playing(),
 )
 POLICED = Scenario(
     "pod failure policy",
-    lives(plain(podReplacementPolicy=st.just("Failed")).map(_with_policies), exits=st.dictionaries(st.integers(0, 4), st.sampled_from([1, IGNORED]), max_size=4)),
+    lives(policed(), exits=st.dictionaries(st.integers(0, 4), st.sampled_from([1, IGNORED]), max_size=4)),
     playing(),
 )
 SUCCESS_POLICY = Scenario(
@@ -241,7 +266,9 @@ SUCCESS_POLICY = Scenario(
         plain(
             completionMode=INDEXED,
             completions=st.integers(2, 4),
-            successPolicy=st.sampled_from([{"rules": [{"succeededIndexes": "1"}]}, {"rules": [{"succeededCount": 1}]}, {"rules": [{"succeededIndexes": "0,1"}]}]),
+            successPolicy=st.sampled_from(
+                [{"rules": [{"succeededIndexes": "1"}]}, {"rules": [{"succeededCount": 1}]}, {"rules": [{"succeededIndexes": "0,1"}]}]
+            ),
         ),
         exits=st.dictionaries(st.integers(0, 3), st.just(1), max_size=1),
     ),
@@ -249,7 +276,9 @@ SUCCESS_POLICY = Scenario(
 )
 DEADLINE = Scenario(
     "deadline",
-    lives(plain(activeDeadlineSeconds=st.integers(5, 40), suspend=st.booleans()), deeds=steps("suspend", "resume", size=3), run_for=st.integers(5, 60)),
+    lives(
+        plain(activeDeadlineSeconds=st.integers(5, 40), suspend=st.booleans()), deeds=steps("suspend", "resume", size=3), run_for=st.integers(5, 60)
+    ),
     playing(),
 )
 EXPIRING = Scenario(
@@ -262,13 +291,21 @@ FOREIGN = Scenario("managed by others", lives(plain(managedBy=st.just("example.c
 RESTARTING = Scenario(
     "containers restart",
     # Without lost writes: what a limit is reached by is gone with the pods, should the verdict not be written (upstream too)
-    lives(plain(template=st.just(template("OnFailure"))), exits=st.dictionaries(st.integers(0, 5), st.just(1), min_size=1, max_size=4), faults=(PERFECT, LAGGING)),
+    lives(
+        plain(template=st.just(template("OnFailure"))),
+        exits=st.dictionaries(st.integers(0, 5), st.just(1), min_size=1, max_size=4),
+        faults=(PERFECT, LAGGING),
+    ),
     playing(),
 )
 ELASTIC = Scenario(
     "elastic job",
     lives(
-        st.builds(lambda spec, size: {**spec, "parallelism": size, "completions": size}, plain(completionMode=INDEXED, backoffLimit=st.just(6)), st.integers(2, 5)),
+        st.builds(
+            lambda spec, size: {**spec, "parallelism": size, "completions": size},
+            plain(completionMode=INDEXED, backoffLimit=st.just(6)),
+            st.integers(2, 5),
+        ),
         exits=st.dictionaries(st.integers(3, 6), st.just(1), max_size=3),
         deeds=steps("shrink", "delete", waits=(1, 3, 6, 9)),
         run_for=st.just(5),
@@ -276,4 +313,40 @@ ELASTIC = Scenario(
     playing(),
 )
 REPLACED = Scenario("made anew", lives(plain(), deeds=steps("again", "delete", waits=(0, 1, 2, 3, 8))), playing())
-FLIPPING = Scenario("phases flip", lives(plain(), deeds=steps("flip", "flip", "fail", waits=(1, 5, 6, 7)), faults=(LATE,), run_for=st.just(5)), playing())
+FLIPPING = Scenario(
+    "phases flip", lives(plain(), deeds=steps("flip", "flip", "fail", waits=(1, 5, 6, 7)), faults=(LOSSY,), run_for=st.just(5)), playing()
+)
+LOST_WRITES = Scenario("lost writes", lives(plain(), faults=(LOSSY,)), playing())
+RESIZED = Scenario(
+    "resized",
+    lives(
+        plain(parallelism=st.integers(2, 4), completions=st.integers(4, 6)),
+        exits=st.just({}),
+        deeds=steps("lower", size=3, waits=(2, 4, 9)),
+        run_for=st.just(10),
+    ),
+    playing(completes),
+)
+EXPIRED_ANEW = Scenario(
+    "made anew as it expires",
+    lives(
+        plain(ttlSecondsAfterFinished=st.integers(1, 3), completions=st.just(1)),
+        exits=st.just({}),
+        deeds=st.tuples(st.tuples(st.integers(6, 14), st.just("again"), st.just(0))),
+        faults=(replace(LAGGING, watch_delay=4.0),),
+        run_for=st.just(2),
+    ),
+    playing(),
+    examples=120,
+)
+SLOW_ENDS = Scenario(
+    "slow ends",
+    lives(
+        plain(podReplacementPolicy=st.just("Failed")),
+        exits=st.just({}),
+        deeds=st.tuples(*(st.tuples(st.integers(2, 4), st.just(what), st.just(0)) for what in ("lose", "suspend", "resume", "find"))),
+        run_for=st.just(30),
+    ),
+    playing(),
+)
+"""A node falls silent, so that pods terminate slowly, and the Job is suspended and resumed meanwhile."""

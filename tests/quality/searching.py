@@ -193,11 +193,11 @@ def _raise_violation(checkers: list[Checker]) -> None:
 
 
 def program(exits: dict[int, int], seconds: float) -> Callable[[Tree], dict[str, Any]]:
-    """Return what pods do: the n-th pod that runs (from 0) exits with ``exits[n]``, else with 0, after so many seconds."""
+    """Return what pods do: the n-th pod that runs (from 0) exits with ``exits[n]``, else with 0, after so many seconds, some a little later than others."""
     numbers: dict[str, int] = {}
 
     def of(pod: Tree) -> dict[str, Any]:
         number = numbers.setdefault(pod["metadata"]["uid"], len(numbers))
-        return {"run_for": seconds, "exit_code": exits.get(number, 0)}
+        return {"run_for": seconds + number % 3 * 0.7, "exit_code": exits.get(number, 0)}
 
     return of

@@ -11,7 +11,7 @@ from kubemini.api.resources import JOBS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job.accounting import collect
 from kubemini.controllers.job.counting import count
-from kubemini.controllers.job.pods import FINALIZER
+from kubemini.controllers.job.pods import FINALIZER, INDEX
 from kubemini.controllers.job.verdict import Verdict, judge
 from kubemini.controllers.job.view import JobView
 from kubemini.sim.cluster import SimCluster, simulate
@@ -48,6 +48,15 @@ def test_restarts_of_terminating_pods_count_towards_the_limit() -> None:
     verdict = judge(restarting, counts, failed=0, completed=[], failed_indexes=None, now=0, started=0)
     assert verdict is not None
     assert verdict.reason == "BackoffLimitExceeded"
+
+
+def test_a_pod_out_of_range_loses_its_finalizer() -> None:
+    """A pod that succeeds with an index that a scale-down took away is not counted, and can go all the same."""
+    elastic = job(completionMode="Indexed", completions=2)
+    beyond = pod("beyond", "Succeeded")
+    beyond["metadata"]["annotations"] = {INDEX: "2"}
+    ended = collect(elastic, count(elastic, [beyond], {}), None, [], (), None)
+    assert (ended.release, ended.succeeded) == ([beyond], [])
 
 
 @given(seed=st.integers(0, 2**16), managed_by=st.sampled_from([None, "example.com/other"]))
