@@ -75,12 +75,12 @@ class ClusterQueueController(Controller):
 
 
 def _usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree]:
-    """Return usage per flavor and resource in the order of the spec, with what is borrowed where there is a cohort."""
+    """Return usage per flavor and resource with flavors in the order of the spec and resources in that of their names, with what is borrowed where there is a cohort."""
     found: list[Tree] = []
     for group in state.groups:
         for flavor in group.flavors:
             resources = []
-            for resource in group.resources:
+            for resource in sorted(group.resources):
                 total = usage.get((flavor, resource), 0)
                 over = max(0, total - state.node.nominal((flavor, resource))) if state.cohort else 0
                 resources.append({"name": resource, "total": shown(resource, total), "borrowed": shown(resource, over)})
@@ -166,7 +166,7 @@ def _local_usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[T
     found: list[Tree] = []
     for group in state.groups:
         for flavor in group.flavors:
-            resources = [{"name": resource, "total": shown(resource, usage.get((flavor, resource), 0))} for resource in group.resources]
+            resources = [{"name": resource, "total": shown(resource, usage.get((flavor, resource), 0))} for resource in sorted(group.resources)]
             found.append({"name": flavor, "resources": resources})
     return found[:MOST_FLAVORS]
 

@@ -11,12 +11,13 @@ from kubemini.controllers.kueue.finalizers import with_finalizer
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, not_supported
 from kubemini.machinery.labels import validate_label_selector, validate_labels
-from kubemini.machinery.quantity import compare, nano
+from kubemini.machinery.quantity import canonical, compare, nano
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
 
 NEGATIVE = "must be greater than or equal to 0"
 MOST_FLAVORS = MOST_RESOURCES = 256
 MOST_PAIRS = 512
+_QUANTITIES = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 def _refuse(errors: list[FieldError]) -> None:
@@ -32,7 +33,22 @@ def _keep(request: WebhookRequest) -> Tree | None:
     kept = with_finalizer(obj, names.RESOURCE_IN_USE)
     if "spec" not in kept:
         kept = {**kept, "spec": {}}
-    return None if kept is obj else kept
+    groups = kept["spec"].get("resourceGroups")
+    if groups:
+        kept = {**kept, "spec": {**kept["spec"], "resourceGroups": [_written(group) for group in groups]}}
+    return None if kept is obj or kept == obj else kept
+
+
+def _written(group: Tree) -> Tree:
+    """Return a resource group as Go writes it again: quantities are text in their canonical form."""
+    return {
+        **group,
+        "flavors": [{**each, "resources": [_quota(quota) for quota in each.get("resources") or ()]} for each in group.get("flavors") or ()],
+    }
+
+
+def _quota(quota: Tree) -> Tree:
+    return {key: canonical(value) if key in _QUANTITIES and value is not None else value for key, value in quota.items()}
 
 
 # ---------------------------------------------------------------------------------------------- groups
