@@ -74,8 +74,8 @@ class ClusterQueueController(Controller):
         return None
 
 
-def _usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree]:
-    """Return usage per flavor and resource with flavors in the order of the spec and resources in that of their names, with what is borrowed where there is a cohort."""
+def _usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree] | None:
+    """Return usage per flavor and resource with flavors in the order of the spec and resources in that of their names, with what is borrowed where there is a cohort; None without flavors."""
     found: list[Tree] = []
     for group in state.groups:
         for flavor in group.flavors:
@@ -85,7 +85,7 @@ def _usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree]:
                 over = max(0, total - state.node.nominal((flavor, resource))) if state.cohort else 0
                 resources.append({"name": resource, "total": shown(resource, total), "borrowed": shown(resource, over)})
             found.append({"name": flavor, "resources": resources})
-    return found
+    return found or None
 
 
 class LocalQueueController(Controller):
@@ -162,13 +162,13 @@ class LocalQueueController(Controller):
         return sum(1 for workload in self.hub.workloads.by_index("queue", key) if admissible(workload))
 
 
-def _local_usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree]:
+def _local_usage(state: QueueState, usage: dict[tuple[str, str], int]) -> list[Tree] | None:
     found: list[Tree] = []
     for group in state.groups:
         for flavor in group.flavors:
             resources = [{"name": resource, "total": shown(resource, usage.get((flavor, resource), 0))} for resource in sorted(group.resources)]
             found.append({"name": flavor, "resources": resources})
-    return found[:MOST_FLAVORS]
+    return found[:MOST_FLAVORS] or None
 
 
 class CohortController(Controller):
