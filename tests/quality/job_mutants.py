@@ -8,27 +8,17 @@ from typing import Any
 
 from kubemini.api.resources import JOBS
 from kubemini.api.trees import Tree
-from kubemini.controllers.job import (
-    accounting,
-    controller,
-    counting,
-    managing,
-    per_index,
-    pod_failure_policy,
-    success_policy,
-    ttl,
-    verdict,
-    view,
-)
+from kubemini.controllers.job import accounting, controller, counting, indexes, managing, per_index, pod_failure_policy, success_policy, ttl, verdict
 from kubemini.controllers.job.accounting import Accounting, Ended
 from kubemini.controllers.job.backoff import Record
 from kubemini.controllers.job.controller import JobController
 from kubemini.controllers.job.counting import Counts
 from kubemini.controllers.job.managing import Plan
-from kubemini.controllers.job.pods import PodFactory
+from kubemini.controllers.job.pods import FAILURE_COUNT, PodFactory, counter
 from kubemini.controllers.job.status import StatusDraft
 from kubemini.controllers.job.verdict import Verdict
 from kubemini.controllers.job.view import JobView
+from kubemini.runtime.env import from_stamp
 from kubemini.runtime.expectations import Expectations
 from tests.quality import jobs
 from tests.quality.searching import Mutant, Scenario, Swap
@@ -123,7 +113,7 @@ mutant(
 
 def _completed_kept(job: JobView, counts: Counts) -> list[int]:
     if job.indexed and not counts.succeeded:
-        return controller.indexes.parse(job.status.get("completedIndexes"))
+        return indexes.parse(job.status.get("completedIndexes"))
     return counting.completed_indexes(job, counts)
 
 
@@ -374,7 +364,7 @@ mutant(
 
 
 def _deadline_from_creation(job: JobView, counts: Counts, **found: Any) -> Verdict | None:
-    created = view.from_stamp(job.meta["creationTimestamp"])
+    created = from_stamp(job.meta["creationTimestamp"])
     return verdict.judge(job, counts, **{**found, "started": created})
 
 
@@ -486,7 +476,7 @@ def _forgetting_failed_indexes(job: JobView, counts: Counts, matches: Any, compl
     return sorted(
         index
         for index, pod in managing.last_failures(counts.failed_tracked).items()
-        if per_index.counter(pod, per_index.FAILURE_COUNT) >= limit and index not in completed
+        if counter(pod, FAILURE_COUNT) >= limit and index not in completed
     )
 
 
@@ -644,7 +634,7 @@ mutant(
         ttl,
         "_expiry",
         lambda job: (
-            ttl.from_stamp(job["metadata"]["creationTimestamp"]) + job["spec"]["ttlSecondsAfterFinished"]
+            from_stamp(job["metadata"]["creationTimestamp"]) + job["spec"]["ttlSecondsAfterFinished"]
             if "ttlSecondsAfterFinished" in job["spec"]
             else None
         ),
