@@ -119,6 +119,8 @@ class Verdicts(_OfJobs):
             yield f"SuccessPolicy with {status.get('completedIndexes')!r} completed"
         if reason == "CompletionsReached":
             counted = status.get("succeeded", 0) + len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
+            if spec.get("completionMode") == "Indexed":
+                counted = sum(1 for index in indexes.parse(status.get("completedIndexes")) if index < spec["completions"])
             if counted < spec.get("completions", 1):
                 yield f"CompletionsReached with {counted} of {spec.get('completions', 1)}"
 
@@ -150,6 +152,12 @@ class Counters(_OfJobs):
             yield f"succeeded went from {before['succeeded']} to {status.get('succeeded', 0)}"
         if status.get("ready", 0) > status.get("active", 0):
             yield f"{status.get('ready')} ready of {status.get('active', 0)} active pods"
+        same = old is not None and old["metadata"].get("generation") == new["metadata"].get("generation")
+        if same and status != before and "deletionTimestamp" not in new["metadata"]:
+            # A pass removes what is too much before it writes the status
+            limit = 0 if new["spec"].get("suspend") else new["spec"].get("parallelism", 1)
+            if status.get("active", 0) > limit:
+                yield f"{status['active']} active pods of {limit}"
         lists = status.get("uncountedTerminatedPods") or {}
         both = set(lists.get("succeeded") or ()) & set(lists.get("failed") or ())
         if both:
