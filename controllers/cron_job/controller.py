@@ -67,7 +67,7 @@ class CronJobController(Controller):
         self._ctx = ctx
         self._cron_jobs = ctx.informer(CRON_JOBS)
         self._jobs = ctx.informer(JOBS)
-        self._jobs.add_index("controller", controller_uid)
+        self._jobs.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._cron_jobs.on_change(self._on_cron_job)
         self._jobs.on_change(self._on_job)
 

@@ -85,14 +85,14 @@ class DeploymentController(Controller):
         self._deployments = ctx.informer(DEPLOYMENTS)
         self._sets = ctx.informer(REPLICA_SETS)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("controller", controller_uid)
+        self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._claims = Claims(ctx, DEPLOYMENTS, self._sets)
         self._writes = OwnWrites(ctx.env, self._sets, self.queue.add)
         self._selectors = SelectorIndex()
         self._tells_terminating = ctx.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
         self._deployments.on_change(self._on_deployment)
         self._sets.on_change(self._on_set)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=())
 
     # ------------------------------------------------------------------ events
 

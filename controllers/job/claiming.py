@@ -28,7 +28,7 @@ class Claims:
     def __init__(self, ctx: Context, pods: Informer) -> None:
         self._ctx = ctx
         self._pods = pods
-        pods.add_index("loose", _loose)
+        pods.add_index("loose", _loose, reads=("ownerReferences",))
 
     def claimants(self, pod: Tree, jobs: Informer) -> list[str]:
         """Return the keys of Jobs whose selector matches a pod without a controller."""

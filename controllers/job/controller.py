@@ -64,7 +64,7 @@ class JobController(Controller):
         self._ctx = ctx
         self._jobs = ctx.informer(JOBS)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("controller", controller_uid)
+        self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._expectations: Expectations[str] = Expectations(ctx.env)
         self._memory: dict[str, _Memory] = {}
         self._claims = Claims(ctx, self._pods)

@@ -72,7 +72,7 @@ class JobSetController(Controller):
         self._ctx = ctx
         self._sets = ctx.informer(JOB_SETS)
         self._jobs = ctx.informer(JOBS)
-        self._jobs.add_index("controller", controller_uid)
+        self._jobs.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._services = ctx.informer(SERVICES)
         self._claims = ctx.informer(PERSISTENT_VOLUME_CLAIMS)
         self._memory: dict[str, _Memory] = {}
@@ -84,7 +84,7 @@ class JobSetController(Controller):
         self._services.on_change(self.enqueue_owner(JOB_SETS))
         if self._in_place:
             self._pods = ctx.informer(PODS)
-            self._pods.add_index("jobset", _set_of)
+            self._pods.add_index("jobset", _set_of, reads=("labels",))
             self._pods.on_change(self._on_pod)
 
     # ------------------------------------------------------------------ events

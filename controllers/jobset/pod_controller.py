@@ -31,7 +31,7 @@ class PlacementController(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("exclusive-job", _job_of)
+        self._pods.add_index("exclusive-job", _job_of, reads=("labels", "annotations"))
         self._pods.on_change(self._on_pod)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:

@@ -151,7 +151,6 @@ def _started(container: Tree, name: str, image: str, digest: str, now: str, *, r
         "name": name,
         "image": image,
         "imageID": digest,
-        "containerID": "",
         "ready": ready,
         "started": True,
         "restartCount": restarts,
@@ -185,12 +184,11 @@ def _init_status(pod: Tree, container: Tree, now: str, *, ready: bool, before: T
         return {**before, "ready": ready if container.get("restartPolicy") == "Always" else before["ready"]}
     name, image, digest = _image(container)
     sidecar = container.get("restartPolicy") == "Always"
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "containerID": ""}}
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
     return {
         "name": name,
         "image": image,
         "imageID": digest,
-        "containerID": "",
         "ready": ready if sidecar else True,
         "started": sidecar,
         "restartCount": 0,
@@ -302,7 +300,6 @@ def initializing(pod: Tree, *, now: str, pod_ip: str, host_ip: str, index: int) 
                     "name": name,
                     "image": image,
                     "imageID": digest,
-                    "containerID": "",
                     "ready": False,
                     "started": False,
                     "restartCount": restarts,

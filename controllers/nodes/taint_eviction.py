@@ -25,11 +25,11 @@ class TaintEviction(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else ())
+        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec",))
         self._since: dict[str, float] = {}
         """Pod uid → when its node's taints were first seen not tolerated for ever."""
         self._nodes.on_change(self._on_node)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=("spec",))
 
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:
         if new is None or _no_execute(old) == (taints := _no_execute(new)):

@@ -28,8 +28,8 @@ class Claims:
         self._ctx = ctx
         self._owners = owners
         self._objects = objects
-        objects.add_index("controller", controller_uid)
-        objects.add_index("loose", loose)
+        objects.add_index("controller", controller_uid, reads=("ownerReferences",))
+        objects.add_index("loose", loose, reads=("ownerReferences",))
 
     def owned(self, uid: str) -> Iterable[Tree]:
         """Return the objects that an owner controls, matching or not."""

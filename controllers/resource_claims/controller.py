@@ -32,8 +32,8 @@ class ResourceClaimController(Controller):
         self._claims = ctx.informer(RESOURCE_CLAIMS)
         self._templates = ctx.informer(RESOURCE_CLAIM_TEMPLATES)
         self._claims.add_index("pod", lambda claim: (owner["uid"],) if (owner := owner_pod(claim)) is not None else ())
-        self._pods.add_index("template", _templates_of)
-        self._pods.add_index("claim", _claims_of)
+        self._pods.add_index("resource-claim-template", _templates_of, reads=("spec",))
+        self._pods.add_index("resource-claim", _claims_of, reads=("spec", "status"))
         self._made: dict[tuple[str, str], str] = {}
         """(pod uid, entry) → name of the claim that was made for it."""
         self._pods.on_change(self._on_pod)
@@ -70,7 +70,7 @@ class ResourceClaimController(Controller):
 
     def _on_template(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None:
-            for pod in self._pods.by_index("template", key_of(new)):
+            for pod in self._pods.by_index("resource-claim-template", key_of(new)):
                 self.queue.add(f"pod:{key_of(pod)}")
 
     # ------------------------------------------------------------------ steps
@@ -164,7 +164,7 @@ class ResourceClaimController(Controller):
             return []
         known = {each["uid"]: None for each in reserved}
         found: list[Tree] = []
-        for pod in self._pods.by_index("claim", key_of(claim)):
+        for pod in self._pods.by_index("resource-claim", key_of(claim)):
             meta = pod["metadata"]
             if pod["spec"].get("nodeName") and not ended(pod) and meta["uid"] not in known:
                 found.append({"resource": "pods", "name": meta["name"], "uid": meta["uid"]})

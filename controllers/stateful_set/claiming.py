@@ -19,7 +19,7 @@ class Claims:
     def __init__(self, ctx: Context, written: Callable[[SetView, Tree], None]) -> None:
         self._ctx = ctx
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("controller", controller_uid)
+        self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._written = written
 
     async def claim(self, owner: SetView) -> list[Tree]:

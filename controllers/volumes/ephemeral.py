@@ -20,7 +20,7 @@ class EphemeralVolumeController(Controller):
         self._ctx = ctx
         self._pods = ctx.informer(PODS)
         self._claims = ctx.informer(PERSISTENT_VOLUME_CLAIMS)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=())
         self._claims.on_change(self._on_claim)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:

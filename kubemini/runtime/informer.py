@@ -19,6 +19,56 @@ from kubemini.runtime.selecting import LabelIndex
 
 IndexFunction = Callable[[Tree], Iterable[str]]
 
+PARTS = {"labels": 1, "annotations": 2, "ownerReferences": 4, "deletionTimestamp": 8, "spec": 16, "status": 32}
+"""What indexes and handlers may say that they read. A part counts as changed where it is not the very same object as before."""
+_ANYTHING = 64
+_META = (("labels", 1), ("annotations", 2), ("ownerReferences", 4), ("deletionTimestamp", 8))
+
+
+def _mask(reads: Iterable[str] | None) -> int:
+    return _ANYTHING if reads is None else sum(PARTS[each] for each in reads)
+
+
+def _changed(old: Tree, new: Tree) -> int:
+    """Return the parts that differ between two states of one object."""
+    changed = _ANYTHING
+    before, after = old["metadata"].get, new["metadata"].get
+    for part, bit in _META:
+        if before(part) is not after(part):
+            changed |= bit
+    if old.get("spec") is not new.get("spec"):
+        changed |= 16
+    if old.get("status") is not new.get("status"):
+        changed |= 32
+    return changed
+
+
+class _Index:
+    """Values of objects, by a function of an object. Keys are listed, not objects: most changes of an object mean nothing to an index."""
+
+    __slots__ = ("entries", "function", "mask")
+
+    def __init__(self, function: IndexFunction, mask: int) -> None:
+        self.function = function
+        self.mask = mask
+        self.entries: dict[str, dict[str, None]] = {}
+
+    def change(self, key: str, old: Tree | None, new: Tree | None) -> None:
+        """Take a change of one object."""
+        before: Any = self.function(old) if old is not None else ()
+        after: Any = self.function(new) if new is not None else ()
+        if before == after:
+            return
+        entries = self.entries
+        for value in before:
+            if value not in after:
+                entry = entries[value]
+                del entry[key]
+                if not entry:
+                    del entries[value]
+        for value in after:
+            entries.setdefault(value, {})[key] = None
+
 
 class Informer:
     """The cached objects of one resource. Lookups by key or index are O(1) plus the matches; objects are immutable."""
@@ -29,9 +79,9 @@ class Informer:
         """Key (``namespace/name`` or ``name``) → object."""
         self.synced = asyncio.Event()
         """Set once the first snapshot is in the cache."""
-        self._indexes: dict[str, tuple[IndexFunction, dict[str, dict[str, Tree]]]] = {}
+        self._indexes: dict[str, _Index] = {}
         self._labels = LabelIndex(self.objects)
-        self._handlers: list[Handler] = []
+        self._handlers: list[tuple[int, Handler]] = []
         self._subscription: Subscription | None = None
 
     # ------------------------------------------------------------------ reading
@@ -53,12 +103,12 @@ class Informer:
 
     def by_index(self, name: str, value: str) -> Sequence[Tree]:
         """Return the cached objects under an index value."""
-        found = self._indexes[name][1].get(value)
-        return list(found.values()) if found else ()
+        found = self._indexes[name].entries.get(value)
+        return [*map(self.objects.__getitem__, found)] if found else ()
 
     def count_index(self, name: str, value: str) -> int:
         """Return how many cached objects are under an index value."""
-        return len(self._indexes[name][1].get(value, ()))
+        return len(self._indexes[name].entries.get(value, ()))
 
     def select(self, selector: Selector, namespace: str = "") -> Sequence[Tree]:
         """Return the cached objects of a namespace that a label selector takes. O(objects with its most telling label pair)."""
@@ -66,19 +116,24 @@ class Informer:
 
     # ------------------------------------------------------------------ set-up
 
-    def add_index(self, name: str, function: IndexFunction) -> None:
-        """Keep an index under a name; the same name must always mean the same function. `function` returns the values of one object."""
+    def add_index(self, name: str, function: IndexFunction, *, reads: Iterable[str] | None = None) -> None:
+        """Keep an index under a name; the same name must always mean the same function.
+
+        `function` returns the values of one object. `reads` names what it looks at beside the object's name and namespace (`PARTS`; None = anything):
+        an object is looked at again only when that changes.
+        """
         if name in self._indexes:
             return
-        entries: dict[str, dict[str, Tree]] = {}
-        self._indexes[name] = (function, entries)
+        index = self._indexes[name] = _Index(function, _mask(reads))
         for key, obj in self.objects.items():
-            for value in function(obj):
-                entries.setdefault(value, {})[key] = obj
+            index.change(key, None, obj)
 
-    def on_change(self, handler: Handler) -> None:
-        """Call `handler(old, new)` after every change of the cache. Handlers are synchronous and quick: they put keys on queues."""
-        self._handlers.append(handler)
+    def on_change(self, handler: Handler, *, reads: Iterable[str] | None = None) -> None:
+        """Call `handler(old, new)` after every change of the cache. Handlers are synchronous and quick: they put keys on queues.
+
+        `reads` names what the handler wants to hear of beside additions and deletions (`PARTS`; None = everything, () = nothing else).
+        """
+        self._handlers.append((_mask(reads), handler))
 
     def start(self, client: Client) -> None:
         """Begin to follow the resource."""
@@ -110,29 +165,25 @@ class Informer:
 
     def _set(self, key: str, new: Tree | None, last: Tree | None = None) -> None:
         old = self.objects.get(key)
+        changed = -1
         if new is None:
             if old is None:
                 return
             del self.objects[key]
         else:
             self.objects[key] = new
-        for function, entries in self._indexes.values():
-            before: Any = function(old) if old is not None else ()
-            after: Any = function(new) if new is not None else ()
-            for value in before:
-                if new is None or value not in after:
-                    entry = entries[value]
-                    del entry[key]
-                    if not entry:
-                        del entries[value]
-            if new is not None:
-                for value in after:
-                    entries.setdefault(value, {})[key] = new
+            if old is not None:
+                changed = _changed(old, new)
+        for index in self._indexes.values():
+            if changed & index.mask:
+                index.change(key, old, new)
         self._labels.change(key, old, new)
         if new is None:
             old = last if last is not None else old
-        for handler in self._handlers:
-            handler(old, new)
+        for mask, handler in self._handlers:
+            # An addition or deletion (-1) is for everybody, also for those who want to hear of nothing else
+            if changed & mask or changed < 0:
+                handler(old, new)
 
 
 class Informers:

@@ -62,7 +62,7 @@ class PodController(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("group", _groups)
+        self._pods.add_index("group", _groups, reads=("labels", "annotations"))
         self._workloads = self.hub.workloads
         self._workloads.add_index("owner", owner_uids)
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)

@@ -63,7 +63,7 @@ class JobReconciler(Controller):
         self._owners = {each: ctx.informer(each) for each in OWNERS}
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)
         self._pod_classes = ctx.informer(PRIORITY_CLASSES)
-        self._jobs.add_index("controller", controller_uid)
+        self._jobs.add_index("controller", controller_uid, reads=("ownerReferences",))
         self._jobs.on_change(self._on_job)
         self._workloads.on_change(self._on_workload)
         self.slices = Slices(ctx, self.hub, self.kind)

@@ -64,8 +64,8 @@ class ServingController(Controller):
         self._sets = ctx.informer(STATEFUL_SETS)
         self._lws = ctx.informer(LEADER_WORKER_SETS)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("controller", controller_uid)
-        self._pods.add_index("lws", _lws_of)
+        self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
+        self._pods.add_index("lws", _lws_of, reads=("labels",))
         self._workloads = self.hub.workloads
         self._workloads.add_index("owner", owner_uids)
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)

@@ -32,7 +32,7 @@ class Slices:
         self._ctx = ctx
         self._hub = hub
         self._kind = kind
-        ctx.informer(PODS).add_index("controller", controller_uid)
+        ctx.informer(PODS).add_index("controller", controller_uid, reads=("ownerReferences",))
 
     def predecessor(self, workload: Tree) -> Tree | None:
         """Return the unfinished slice that a slice replaces, or None."""

@@ -36,7 +36,7 @@ class Ungater(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("workload", workload_of)
+        self._pods.add_index("workload", workload_of, reads=("annotations",))
         self._expected: ExpectedUids[str] = ExpectedUids()
         self._pods.on_change(self._on_pod)
         self.hub.workloads.on_change(self._on_workload)
