@@ -47,7 +47,7 @@ class DaemonSetController(Controller):
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
         """(DaemonSet uid, node) → (seconds, when a failed pod was deleted last)."""
         self._sets.on_change(self._on_set)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, controller="DaemonSet")
         self._nodes.on_change(self._on_node)
 
     # ------------------------------------------------------------------ events

@@ -72,7 +72,7 @@ class JobController(Controller):
         # Creation errors (quota, admission) are tried again after 1 s doubling to 60 s
         self._refused = Backoff(1.0, 60.0)
         self._jobs.on_change(self._on_job)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, controller="Job")
 
     # ------------------------------------------------------------------ events
 

@@ -73,14 +73,12 @@ class KubeletController(Controller):
                 self.queue.add(key)
             else:
                 self._taken[meta["uid"]] = self._ctx.env.now()
-                self._hold_visibly(new, key)
-                self.queue.add_after(key, self._start_delay(new))
+                seconds = self._start_delay(new)
+                if new["spec"].get("initContainers") or seconds > SHOWN_AFTER or bypassed(new):
+                    # Its start takes long, or it may not be taken at all: it is looked at before
+                    self.queue.add(key)
+                self.queue.add_after(key, seconds)
         elif "deletionTimestamp" in meta or _asked(old, new):
-            self.queue.add(key)
-
-    def _hold_visibly(self, pod: Tree, key: str) -> None:
-        """Let a pod whose start takes long, or that may not be taken at all, be looked at before."""
-        if pod["spec"].get("initContainers") or bypassed(pod) or self._start_delay(pod) > SHOWN_AFTER:
             self.queue.add(key)
 
     def _forget(self, uid: str) -> None:
@@ -163,7 +161,8 @@ class KubeletController(Controller):
                 self._ctx.recorder.event(pod, "Warning", *refused)
                 await self._write(pod, statuses.rejected(pod, now=self._ctx.env.stamp(), reason=refused[0], message=refused[1]))
                 return None
-        left = self._taken.setdefault(uid, now) + self._start_delay(pod) - now
+        wanted = program.start_after if program.start_after is not None else self._latency
+        left = self._taken.setdefault(uid, now) + wanted - now
         if program.hold == "pending" or left > SHOWN_AFTER:
             if not (pod.get("status") or {}).get("containerStatuses"):
                 await self._write(pod, statuses.creating(pod, now=self._ctx.env.stamp(), host_ip=_host_ip(node)))

@@ -69,7 +69,8 @@ def program_of(pod: Tree, mode: str) -> Program:
     """Return what a pod does by its annotations, and by its commands where `mode` is ``programs``. Raise `BadAnnotation`."""
     annotations = pod["metadata"].get("annotations")
     base = _by_commands(pod["spec"]) if mode == "programs" else FOREVER
-    if not annotations or not any(key.startswith(PREFIX) for key in annotations):
+    # One search through all keys together is much faster than asking each, and nearly always the last word
+    if not annotations or PREFIX not in "\n".join(annotations):
         return base
     program = base
     if (hold := annotations.get(PREFIX + "hold")) is not None:

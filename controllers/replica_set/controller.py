@@ -51,7 +51,7 @@ class ReplicaSetController(Controller):
         self._tells_terminating = ctx.gates.enabled("DeploymentReplicaSetTerminatingReplicas") and self._resource != REPLICATION_CONTROLLERS
         self._sets.add_index("owner", _owner_uid)
         self._sets.on_change(self._on_set)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, controller=self._resource.kind)
 
     # ------------------------------------------------------------------ events
 

@@ -96,7 +96,7 @@ class SchedulerController(Controller):
         if new["spec"].get("schedulingGates"):
             return
         if not self._waiting.asleep(key):
-            if old is None or _differs(old, new) or key not in self.queue.delayed:
+            if old is None or _differs(old, new) or not self.queue.waits(key):
                 self.queue.add(key, priority_of(new))
         elif old is not None and _differs(old, new):
             self._waiting.wake(key, self._ctx.env.now())

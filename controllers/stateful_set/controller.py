@@ -53,7 +53,7 @@ class StatefulSetController(Controller):
         self._claims = Claims(ctx, self._written)
         self._writes = Writes(ctx, self._written, self._removed, self._claimed)
         self._sets.on_change(self._on_set)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, controller="StatefulSet")
 
     def _written(self, owner: SetView, pod: Tree) -> None:
         self._pod_writes.written(owner.key, pod)

@@ -43,6 +43,23 @@ def _changed(old: Tree, new: Tree) -> int:
     return changed
 
 
+def _controllers(old: Tree | None, new: Tree | None) -> tuple[str, ...]:
+    """Return the kinds of the controllers of an object, before a change and after; "" for none."""
+    before = old["metadata"].get("ownerReferences") if old is not None else None
+    after = new["metadata"].get("ownerReferences") if new is not None else None
+    if old is None or new is None or before is after:
+        return (_kind_of(before or after),)
+    return _kind_of(before), _kind_of(after)
+
+
+def _kind_of(references: Any) -> str:
+    for each in references or ():
+        if each.get("controller"):
+            kind: str = each["kind"]
+            return kind
+    return ""
+
+
 class _Index:
     """Values of objects, by a function of an object. Keys are listed, not objects: most changes of an object mean nothing to an index."""
 
@@ -81,7 +98,7 @@ class Informer:
         """Set once the first snapshot is in the cache."""
         self._indexes: dict[str, _Index] = {}
         self._labels = LabelIndex(self.objects)
-        self._handlers: list[tuple[int, Handler]] = []
+        self._handlers: list[tuple[int, str | None, Handler]] = []
         self._subscription: Subscription | None = None
 
     # ------------------------------------------------------------------ reading
@@ -128,12 +145,13 @@ class Informer:
         for key, obj in self.objects.items():
             index.change(key, None, obj)
 
-    def on_change(self, handler: Handler, *, reads: Iterable[str] | None = None) -> None:
+    def on_change(self, handler: Handler, *, reads: Iterable[str] | None = None, controller: str | None = None) -> None:
         """Call `handler(old, new)` after every change of the cache. Handlers are synchronous and quick: they put keys on queues.
 
-        `reads` names what the handler wants to hear of beside additions and deletions (`PARTS`; None = everything, () = nothing else).
+        `reads` names what the handler wants to hear of beside additions and deletions (`PARTS`; None = everything, () = nothing else). With
+        `controller` it does not hear of objects whose controller is of another kind, before the change and after.
         """
-        self._handlers.append((_mask(reads), handler))
+        self._handlers.append((_mask(reads), controller, handler))
 
     def start(self, client: Client) -> None:
         """Begin to follow the resource."""
@@ -180,7 +198,13 @@ class Informer:
         self._labels.change(key, old, new)
         if new is None:
             old = last if last is not None else old
-        for mask, handler in self._handlers:
+        kinds: tuple[str, ...] | None = None
+        for mask, kind, handler in self._handlers:
+            if kind is not None:
+                if kinds is None:
+                    kinds = _controllers(old, new)
+                if kind not in kinds and "" not in kinds:
+                    continue
             # An addition or deletion (-1) is for everybody, also for those who want to hear of nothing else
             if changed & mask or changed < 0:
                 handler(old, new)

@@ -11,13 +11,15 @@ joins the line at `done`: so no event is lost and no two workers ever reconcile 
 first out; with priorities, the highest first and first in, first out among equals.
 
 Mirrors client-go's ``util/workqueue`` (type, delaying and rate-limiting queue) and, for priorities, controller-runtime's
-priority queue. Time is the event loop's, so on a virtual loop a back-off of 1,000 seconds costs nothing. Nothing here
+priority queue. All delayed adds of a queue share one timer of the event loop, unless the loop has the attribute `chooses`: the simulation's orders what is
+due at the same instant itself. Time is the event loop's, so on a virtual loop a back-off of 1,000 seconds costs nothing. Nothing here
 iterates over a set: the order of keys is a function of the order of calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
@@ -63,8 +65,10 @@ class Backoff:
 
 
 class _Waiting(NamedTuple):
-    timer: asyncio.TimerHandle
+    due: float
     priority: int
+    timer: asyncio.TimerHandle | None
+    """Its own timer, on loops that choose among timers themselves."""
 
 
 class WorkQueue(Generic[K]):
@@ -92,6 +96,10 @@ class WorkQueue(Generic[K]):
         self._dirty: dict[K, int] = {}
         self._processing: dict[K, None] = {}
         self._waiting: dict[K, _Waiting] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        """(due, number, key): what the one timer of the queue is set by. An entry that differs from what waits is void."""
+        self._asked = 0
+        self._alarm: asyncio.TimerHandle | None = None
         self._lines: dict[int, OrderedDict[K, None]] = {}
         self._order: list[int] = []
         self._length = 0
@@ -119,14 +127,20 @@ class WorkQueue(Generic[K]):
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
         waiting = self._waiting.get(key)
-        if waiting is None:
-            self._waiting[key] = _Waiting(loop.call_at(due, self._ripen, key), priority)
-            return
-        timer, before = waiting
-        if due < timer.when():
-            timer.cancel()
+        if waiting is not None:
+            if due >= waiting.due:
+                if priority > waiting.priority:
+                    self._waiting[key] = waiting._replace(priority=priority)
+                return
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            priority = max(priority, waiting.priority)
+        if getattr(loop, "chooses", False):
             timer = loop.call_at(due, self._ripen, key)
-        self._waiting[key] = _Waiting(timer, max(before, priority))
+            self._waiting[key] = _Waiting(timer.when(), priority, timer)
+        else:
+            self._waiting[key] = _Waiting(due, priority, None)
+            self._set_alarm(loop, due, key)
 
     def add_rate_limited(self, key: K, priority: int = 0) -> None:
         """Add `key` after its back-off, which doubles with every call until `forget`."""
@@ -188,8 +202,13 @@ class WorkQueue(Generic[K]):
         """Drop all delayed adds and ignore every add from now on. Keys in line are still given out; then `get` raises. Idempotent."""
         self._shutting_down = True
         for waiting in self._waiting.values():
-            waiting.timer.cancel()
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         self._waiting.clear()
+        self._heap.clear()
         while self._getters:
             self._wake_one()
 
@@ -212,7 +231,11 @@ class WorkQueue(Generic[K]):
     @property
     def delayed(self) -> dict[K, float]:
         """The keys that wait for a timer, with the loop time at which each is due. A copy, in the order of first asking."""
-        return {key: waiting.timer.when() for key, waiting in self._waiting.items()}
+        return {key: waiting.due for key, waiting in self._waiting.items()}
+
+    def waits(self, key: K) -> bool:
+        """Tell whether a delayed add of `key` is on its way."""
+        return key in self._waiting
 
     def __repr__(self) -> str:
         """Show the counts that tell what the queue is up to."""
@@ -261,6 +284,34 @@ class WorkQueue(Generic[K]):
             del self._lines[level]
             self._order.remove(level)
 
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, due: float, key: K) -> None:
+        """Have `_ring` called no later than `due`. A burst of delayed adds sets one timer, not thousands."""
+        self._asked += 1
+        heapq.heappush(self._heap, (due, self._asked, key))
+        if len(self._heap) > 2 * len(self._waiting) + 64:
+            self._heap = [entry for entry in self._heap if self._stands(entry)]
+            heapq.heapify(self._heap)
+        if self._alarm is None or due < self._alarm.when():
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = loop.call_at(due, self._ring, due)
+
+    def _stands(self, entry: tuple[float, int, K]) -> bool:
+        waiting = self._waiting.get(entry[2])
+        return waiting is not None and waiting.due == entry[0]
+
+    def _ring(self, due: float) -> None:
+        """Add all keys whose time has come, and wait for the next."""
+        self._alarm = None
+        loop, heap = asyncio.get_running_loop(), self._heap
+        now = max(loop.time(), due)
+        while heap and (heap[0][0] <= now or not self._stands(heap[0])):
+            entry = heapq.heappop(heap)
+            if self._stands(entry):
+                self._ripen(entry[2])
+        if heap:
+            self._alarm = loop.call_at(heap[0][0], self._ring, heap[0][0])
+
     def _ripen(self, key: K) -> None:
         priority = self._waiting.pop(key).priority
         self.add(key, priority)
@@ -292,5 +343,8 @@ class WorkQueue(Generic[K]):
         assert len(lined) == len(set(lined)) == self._length
         assert all(self._dirty[key] == level for level in self._order for key in self._lines[level])
         assert all((key in self._processing) != (key in self._lines.get(level, ())) for key, level in self._dirty.items())
-        assert not any(timer.cancelled() for timer, _ in self._waiting.values())
+        assert not any(waiting.timer is not None and waiting.timer.cancelled() for waiting in self._waiting.values())
+        timed = {entry[2] for entry in self._heap if self._stands(entry)}
+        assert all(waiting.timer is not None or key in timed for key, waiting in self._waiting.items())
+        assert (self._alarm is None) == (not self._heap)
         assert not self._shutting_down or not self._waiting

@@ -116,6 +116,9 @@ class SimLoop(asyncio.BaseEventLoop):
     it raises ends the run. An exception in a plain callback ends the run too, unless an exception handler is set.
     """
 
+    chooses = True
+    """Tells work queues to set a timer for each key: the order of what is due at one instant is this loop's to choose."""
+
     # kept by BaseEventLoop, unknown to its published types
     _stopping: bool
     _thread_id: int | None

@@ -171,7 +171,16 @@ class QueueMachine(RuleBasedStateMachine):
         assert all(self.queue.num_requeues(key) == self.model.failures.get(key, 0) for key in "abcd")
 
 
+class SharedTimerMachine(QueueMachine):
+    """The same on a loop whose timers are nobody's to choose among, as asyncio's own: all delayed adds share one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop.chooses = False
+
+
 TestQueueBesideModel = QueueMachine.TestCase
+TestQueueWithOneTimerBesideModel = SharedTimerMachine.TestCase
 
 EVENTS = st.lists(st.tuples(KEYS, st.integers(0, 3)), max_size=30)
 """Changes of the world: which object, and how many seconds after the one before."""

@@ -315,6 +315,29 @@ def test_shut_down_gives_out_what_is_in_line_and_then_ends_workers() -> None:
     assert run(main()) == ["a"]
 
 
+def test_many_delayed_adds_set_one_timer() -> None:
+    """A burst of delayed adds costs the event loop one timer, and every key joins the line in time, equal times in the order of asking."""
+
+    async def main() -> list[tuple[str, float]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        loop.chooses = False
+        queue: WorkQueue[str] = WorkQueue()
+        for number in range(100):
+            queue.add_after(f"k{number}", float(10 - number % 10))
+        assert len(loop.pending_timers()) == 1
+        seen = []
+        for _ in range(100):
+            key = await queue.get()
+            seen.append((key, now()))
+            queue.done(key)
+        assert not loop.pending_timers()
+        return seen
+
+    seen = run(main())
+    assert seen == [(f"k{number}", float(10 - number % 10)) for number in sorted(range(100), key=lambda number: (10 - number % 10, number))]
+
+
 def test_shut_down_wakes_every_waiting_worker() -> None:
     """Workers that wait in `get` when the queue is shut down all end."""
 

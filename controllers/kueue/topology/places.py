@@ -20,6 +20,7 @@ from kubemini.controllers.kueue.topology.placement import Domain, Found, NoRoom,
 from kubemini.controllers.kueue.topology.requests import ASKING, annotations_of, asks
 from kubemini.controllers.kueue.topology.snapshot import FlavorTree, Leaf
 from kubemini.controllers.kueue.workloads import Info, assignments
+from kubemini.machinery.memo import by_identity
 from kubemini.runtime.controller import Context
 from kubemini.runtime.keys import key_of
 
@@ -36,9 +37,14 @@ class Use:
     single: Amounts
 
 
-def single_of(spec: Tree) -> dict[str, int]:
-    """Return what one pod takes of a node, itself included."""
-    return {**pod_requests(spec), "pods": 1}
+def single_of(spec: Tree) -> Amounts:
+    """Return what one pod takes of a node, itself included; the same object for pods of one template."""
+    return _with_itself(pod_requests(spec))
+
+
+@by_identity()
+def _with_itself(requests: dict[str, int]) -> Amounts:
+    return {**requests, "pods": 1}
 
 
 def uses_of(workload: Tree) -> list[Use]:
@@ -73,7 +79,7 @@ class TopologyPlaces:
         """Follow nodes and pods."""
         self.nodes = ctx.informer(NODES)
         self.nodes.on_change(self._on_node)
-        ctx.informer(PODS).on_change(self._on_pod)
+        ctx.informer(PODS).on_change(self._on_pod, reads=("spec", "status", "annotations"))
 
     # ------------------------------------------------------------------ events
 
@@ -86,7 +92,7 @@ class TopologyPlaces:
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
-        if tree is None:
+        if tree is None or (old is not None and new is not None and old["spec"] is new["spec"] and _counts(old) == _counts(new)):
             return
         key = key_of(tree)
         before = self._pods.pop(key, None)
@@ -436,7 +442,7 @@ def _counts(pod: Tree) -> bool:
     if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return False
     annotations = annotations_of(pod)
-    return not any(name in annotations for name in ASKING)
+    return not annotations or annotations.keys().isdisjoint(ASKING)
 
 
 def _usable(node: Tree) -> bool:
