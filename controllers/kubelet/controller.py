@@ -91,7 +91,7 @@ class KubeletController(Controller):
         return program.start_after if program.start_after is not None else self._latency
 
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:
-        if new is None or (old is not None and _lost(old) == _lost(new)):
+        if new is None or (old is not None and _lost(old) == _lost(new) and _measured(old) == _measured(new)):
             return
         for pod in self._pods.by_index("node", new["metadata"]["name"]):
             meta = pod["metadata"]
@@ -156,6 +156,8 @@ class KubeletController(Controller):
         uid = pod["metadata"]["uid"]
         now = self._ctx.env.now()
         if bypassed(pod) and not (pod.get("status") or {}).get("startTime"):
+            if not _measured(node):
+                return None
             refused = rejection(pod, node, running_before(pod, self._pods.by_index("node", pod["spec"]["nodeName"])))
             if refused is not None:
                 self._ctx.recorder.event(pod, "Warning", *refused)
@@ -386,6 +388,11 @@ def _node_of(pod: Tree) -> tuple[str, ...]:
 
 def _lost(node: Tree) -> bool:
     return LOST in (node["metadata"].get("annotations") or {})
+
+
+def _measured(node: Tree) -> bool:
+    """Tell whether a node says what it can hold: one that joined just now does not yet, and nothing can be refused for lack of room."""
+    return bool((node.get("status") or {}).get("allocatable"))
 
 
 def _host_ip(node: Tree) -> str:

@@ -69,7 +69,12 @@ class ExtendedResourceToleration(Admission):
 
 @by_identity()
 def _extended(containers: list[Tree]) -> tuple[str, ...]:
-    found = {name: None for container in containers for name in ((container.get("resources") or {}).get("requests") or {}) if "/" in name and "kubernetes.io/" not in name}
+    found = {
+        name: None
+        for container in containers
+        for name in ((container.get("resources") or {}).get("requests") or {})
+        if "/" in name and "kubernetes.io/" not in name
+    }
     return tuple(found)
 
 

@@ -134,7 +134,9 @@ def _stamped(obj: Tree, ctx: WriteContext) -> Tree:
     if not any("timeAdded" not in taint for device in devices for taint in device.get("taints") or ()):
         return obj
     now = ctx.env.stamp()
-    stamped = [{**device, "taints": [{"timeAdded": now, **taint} for taint in device["taints"]]} if device.get("taints") else device for device in devices]
+    stamped = [
+        {**device, "taints": [{"timeAdded": now, **taint} for taint in device["taints"]]} if device.get("taints") else device for device in devices
+    ]
     return {**obj, "spec": {**obj["spec"], "devices": stamped}}
 
 
