@@ -227,7 +227,7 @@ class SchedulerController(Controller):
             if pod is not None and self._wants_node(pod):
                 self._sleep(pod, events_of(("VolumeBinding",)))
                 await self._reporter.failed(pod, f'running PreBind plugin "VolumeBinding": {text}', "")
-                self._waiting.wake(key, self._ctx.env.now())
+                self._waiting.wake(key, self._ctx.env.now(), busy=True)
             self._happened(POD_GONE)
             return None
         try:
@@ -278,7 +278,8 @@ class SchedulerController(Controller):
         # Bound by somebody else, or going: its own event settles it; else it tries again
         if live is not None and self._wants_node(live):
             self._sleep(live, (NODE,))
-            self._waiting.wake(key, self._ctx.env.now())
+            # Not before its back-off: what refused it may be newer than this cache
+            self._waiting.wake(key, self._ctx.env.now(), busy=True)
 
     # ------------------------------------------------------------------ failing
 
