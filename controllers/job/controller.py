@@ -212,9 +212,10 @@ class JobController(Controller):
         if memory.verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
             done = await self._manage(job, counts, memory, succeeded, completed, failed_indexes, ignored, record.remaining(now), now)
             again = done.again
-            if not job.suspended and is_complete(job, counts, succeeded):
-                verdict = REACHED
-            elif not (job.suspended and is_complete(job, counts, succeeded)):
+            if is_complete(job, counts, succeeded):
+                # Suspended or not; an end needs a start
+                verdict, draft.start_time = REACHED, draft.start_time or stamp
+            else:
                 self._keep_suspended(job, draft, stamp)
         draft.active, draft.ready, draft.terminating = len(counts.active), counts.ready, len(counts.terminating)
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes

@@ -15,7 +15,10 @@ from kubemini.controllers.job.pods import FINALIZER, INDEX
 from kubemini.controllers.job.verdict import Verdict, judge
 from kubemini.controllers.job.view import JobView
 from kubemini.sim.cluster import SimCluster, simulate
+from kubemini.testing.invariants import Checker
+from kubemini.testing.invariants.job import job_invariants
 from tests.quality.jobs import CONTROLLERS, LAGGING, template
+from tests.quality.searching import program
 
 FAILED = Verdict("FailureTarget", "DeadlineExceeded", "")
 
@@ -76,3 +79,21 @@ def test_pods_of_a_job_that_was_made_anew_can_go(seed: int, managed_by: str | No
         assert not [each for each in await cluster.list("pod") if each["metadata"]["ownerReferences"][0]["uid"] == uid]
 
     simulate(scenario, seed=seed, faults=LAGGING, fleet="cpu:1", controllers=CONTROLLERS)
+
+
+@given(seed=st.integers(0, 2**16), after=st.sampled_from([6.0, 6.5, 7.0, 7.5, 8.0]))
+@settings(max_examples=20)
+def test_a_job_that_has_all_it_needs_completes_though_suspended(seed: int, after: float) -> None:
+    """A Job that is suspended when all its pods have succeeded is Complete, or suspended with all that this means; never neither."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        checker = Checker(cluster.store, job_invariants())
+        await cluster.settle(60)
+        spec = {"parallelism": 2, "completions": 2, "template": template()}
+        await cluster.client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": spec})
+        await cluster.settle(after)
+        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
+        assert await cluster.settle(1000)
+        checker.at_rest()
+
+    simulate(scenario, seed=seed, faults=LAGGING, fleet="cpu:1", controllers=CONTROLLERS, program=program({}, 3))
