@@ -58,6 +58,8 @@ class DisruptionController(Controller):
             self._due(pod)
 
     def _due(self, pod: Tree) -> None:
+        if not self._budgets.objects:
+            return
         for key in self._selectors.matching(pod["metadata"]["namespace"], pod["metadata"].get("labels")):
             self.queue.add_after(key, min(BATCH_SECONDS + self._sizes.get(key, 0) * BATCH_PER_POD, BATCH_LIMIT))
 

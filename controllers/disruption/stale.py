@@ -23,7 +23,7 @@ class StaleDisruptions(Controller):
         """Follow pods."""
         self._ctx = ctx
         self._pods = ctx.informer(PODS)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=("status",))
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None and (old is None or old.get("status") is not new.get("status")) and _since(new) is not None:

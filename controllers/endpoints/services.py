@@ -22,7 +22,7 @@ BATCH_SECONDS, BATCH_PER_POD, BATCH_LIMIT = 0.02, 1e-4, 1.0
 """Pod events are answered together: a pass follows the first one after this long, longer where a pass costs more (upstream has --endpoint-updates-batch-period)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Member:
     """A pod that is an endpoint. A new one is made whenever something changes that endpoints show."""
 
@@ -36,9 +36,10 @@ class Member:
     def of(cls, pod: Tree) -> Self:
         """Look at a pod."""
         condition = view.readiness(pod)
-        ready = condition is not None and condition["status"] == "True"
-        turned = (condition.get("lastTransitionTime") or "") if condition is not None else ""
-        return cls(pod, ready, "deletionTimestamp" in pod["metadata"], turned)
+        terminating = "deletionTimestamp" in pod["metadata"]
+        if condition is None:
+            return cls(pod, False, terminating, "")
+        return cls(pod, condition["status"] == "True", terminating, condition.get("lastTransitionTime") or "")
 
 
 Members = dict[str, Member]

@@ -48,7 +48,7 @@ class Claims:
         if not selector_tree:
             return owned
         matches = _selector(selector_tree).matches
-        kept = [pod for pod in owned if matches(pod["metadata"].get("labels") or {})]
+        kept = _selector(selector_tree).taken(owned)
         if len(kept) < len(owned):
             for pod in owned:
                 if not matches(pod["metadata"].get("labels") or {}):

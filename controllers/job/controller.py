@@ -15,7 +15,7 @@ from kubemini.controllers.job import indexes, pod_failure_policy
 from kubemini.controllers.job.accounting import Accounting, Ended, collect
 from kubemini.controllers.job.backoff import Record
 from kubemini.controllers.job.claiming import Claims
-from kubemini.controllers.job.counting import Counts, completed_indexes, count
+from kubemini.controllers.job.counting import Counts, Looks, completed_indexes, count
 from kubemini.controllers.job.managing import Plan, plan
 from kubemini.controllers.job.per_index import newly_failed_indexes
 from kubemini.controllers.job.pods import FINALIZER, PodFactory, finished_at, is_ready, phase, tracked
@@ -28,9 +28,11 @@ from kubemini.runtime.expectations import Expectations
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 from kubemini.runtime.workqueue import Backoff
 
-BATCH_SECONDS, CREATED_SECONDS, BATCH_PER_POD = 0.3, 0.01, 50e-6
-"""Pod events are answered together (upstream: after 1 s): a pass follows the first change after this long, and creations, which only let the next batch of creations
-go on, sooner; longer for a Job with many pods, so that the cost of an event does not grow."""
+BATCH_SECONDS, BATCH_PER_POD = 0.3, 50e-6
+"""Pod events are answered together (upstream: after 1 s): a pass follows the first change after this long; longer for a Job with many pods, so that the
+cost of an event does not grow."""
+CREATED_SECONDS, CREATED_PER_POD = 0.01, 5e-6
+"""The same after creations, which only let the next batch of creations go on."""
 BATCH_LIMIT = 1.0
 ORPHAN = "~"
 """Prefix of keys that name a pod without a Job instead of a Job."""
@@ -48,6 +50,8 @@ class _Memory:
     """The resourceVersion of our last status write."""
     skipped: bool = False
     """A pass was called for while the cache did not show that write: it is taken when it does."""
+    looks: Looks = field(default_factory=dict)
+    """What its pods said at the last pass."""
     factory: tuple[Tree, PodFactory] | None = None
     verdict: Verdict | None = None
     """The end that pods were deleted for: it stands although writing it did not work, for without those pods another one, or none, might be found."""
@@ -138,7 +142,8 @@ class JobController(Controller):
                 # Made from a stale view of a Job that is gone
                 self.queue.add(f"{ORPHAN}{pod['metadata']['namespace']}/{pod['metadata']['name']}")
         pods = self._pods.count_index("controller", uid)
-        self.queue.add_after(key, min((CREATED_SECONDS if created else BATCH_SECONDS) + pods * BATCH_PER_POD, BATCH_LIMIT))
+        seconds = CREATED_SECONDS + pods * CREATED_PER_POD if created else BATCH_SECONDS + pods * BATCH_PER_POD
+        self.queue.add_after(key, min(seconds, BATCH_LIMIT))
 
     # ------------------------------------------------------------------ the pass
 
@@ -182,7 +187,7 @@ class JobController(Controller):
     async def _pass(self, job: JobView, pods: Sequence[Tree], memory: _Memory) -> float | None:
         env = self._ctx.env
         now, stamp = env.now(), env.stamp()
-        counts = count(job, pods, memory.removing)
+        counts = count(job, pods, memory.removing, memory.looks)
         draft = StatusDraft.of(job)
         if not job.suspended and draft.start_time is None:
             draft.start_time = stamp
@@ -396,16 +401,18 @@ class JobController(Controller):
 def _matters(old: Tree, new: Tree) -> bool:
     """Tell whether a pod changed in what a Job looks at: most changes (binding, addresses) mean nothing to it."""
     before, after = old["metadata"], new["metadata"]
+    status, now = old.get("status") or {}, new.get("status") or {}
     return (
-        phase(old) != phase(new)
-        or is_ready(old) != is_ready(new)
+        (status is not now and (phase(old) != phase(new) or is_ready(old) != is_ready(new) or _other(status, now, "containerStatuses")))
         or before.get("deletionTimestamp") != after.get("deletionTimestamp")
-        or before.get("finalizers") != after.get("finalizers")
-        or before.get("labels") != after.get("labels")
-        or before.get("annotations") != after.get("annotations")
-        or before.get("ownerReferences") != after.get("ownerReferences")
-        or (old.get("status") or {}).get("containerStatuses") != (new.get("status") or {}).get("containerStatuses")
+        or any(_other(before, after, name) for name in ("finalizers", "labels", "annotations", "ownerReferences"))
     )
+
+
+def _other(one: Tree, other: Tree, name: str) -> bool:
+    """Tell whether a field differs; mostly it is the very same object."""
+    before, after = one.get(name), other.get(name)
+    return before is not after and before != after
 
 
 def _terminating_namespace(refused: ApiStatus) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.job import indexes
@@ -16,6 +17,8 @@ class Counts:
     """What the pods of a Job come to. `succeeded` and `failed` hold pods that still carry the finalizer and are in no uncounted list."""
 
     active: list[Tree] = field(default_factory=list)
+    indexes: list[int | None] = field(default_factory=list)
+    """The completion index of each active pod, in the same order; for Indexed Jobs."""
     ready: int = 0
     terminating: list[Tree] = field(default_factory=list)
     succeeded: list[Tree] = field(default_factory=list)
@@ -38,28 +41,50 @@ def has_failed(job: JobView, pod: Tree) -> bool:
     return not job.waits_for_end and deleting(pod) and state != "Succeeded"
 
 
-def count(job: JobView, pods: Sequence[Tree], removing: dict[str, None]) -> Counts:
-    """Classify the pods. `removing` names pods whose finalizer is gone although the cache does not show it yet."""
+class Look(NamedTuple):
+    """What one state of a pod says to a Job."""
+
+    pod: Tree
+    state: str
+    gone: bool
+    place: int | None
+    """Its completion index."""
+    ready: bool
+    tracked: bool
+
+
+Looks = dict[str, Look]
+"""What was seen of a Job's pods, by uid: a pod that is the very same tree is not looked at again, so that a pass over many pods costs little."""
+
+
+def count(job: JobView, pods: Sequence[Tree], removing: dict[str, None], looks: Looks | None = None) -> Counts:
+    """Classify the pods. `removing` names pods whose finalizer is gone although the cache does not show it yet; `looks` is kept from pass to pass."""
     found = Counts()
     known = job.uncounted_uids
+    indexed, completions = job.indexed, job.completions_or_zero
+    looks = {} if looks is None else looks
+    if len(looks) > 2 * len(pods) + 64:
+        looks.clear()
     for pod in pods:
-        state = phase(pod)
-        gone = deleting(pod)
-        index = index_of(pod) if job.indexed else None
-        in_range = not job.indexed or (index is not None and index < job.completions_or_zero)
+        uid = pod["metadata"]["uid"]
+        look = looks.get(uid)
+        if look is None or look.pod is not pod:
+            look = looks[uid] = Look(pod, phase(pod), deleting(pod), index_of(pod), is_ready(pod), tracked(pod))
+        _, state, gone, index, ready, held = look
+        in_range = not indexed or (index is not None and index < completions)
         if state not in ("Succeeded", "Failed"):
             if not gone:
                 found.active.append(pod)
+                found.indexes.append(index)
+                found.ready += ready
                 if not in_range:
                     found.unindexed.append(pod)
-                if is_ready(pod):
-                    found.ready += 1
-            elif state in ("Pending", "Running"):
+                continue
+            if state in ("Pending", "Running"):
                 found.terminating.append(pod)
         if state == "Failed":
             found.all_failed.append(pod)
-        uid = pod["metadata"]["uid"]
-        if not tracked(pod) or uid in removing:
+        if not held or uid in removing:
             continue
         if state == "Succeeded":
             (found.counted_already if uid in known or not in_range else found.succeeded).append(pod)

@@ -53,13 +53,14 @@ def plan(
     """Plan one pass; `wait` is what is left of the global back-off, `ignored` the uids of failed pods that the failure policy ignores."""
     want = wanted(job, counts, succeeded)
     surplus = list(counts.unindexed)
-    if job.indexed:
+    if job.indexed and (surplus or len(set(counts.indexes)) < len(counts.indexes)):
         surplus += _duplicates(counts.active, surplus)
-    listed = {pod["metadata"]["uid"] for pod in surplus}
-    rest = [pod for pod in counts.active if pod["metadata"]["uid"] not in listed]
+    rest = counts.active
+    if surplus:
+        listed = {pod["metadata"]["uid"] for pod in surplus}
+        rest = [pod for pod in counts.active if pod["metadata"]["uid"] not in listed]
     if len(rest) > want:
-        rest.sort(key=removal_rank)
-        surplus += rest[: len(rest) - want]
+        surplus += sorted(rest, key=removal_rank)[: len(rest) - want]
     if surplus:
         return Plan(delete=surplus)
     lack = want - len(counts.active)
@@ -97,8 +98,7 @@ def _duplicates(active: Iterable[Tree], already: list[Tree]) -> list[Tree]:
 
 
 def _free_indexes(job: JobView, counts: Counts, completed: list[int], failed_indexes: list[int] | None, lack: int) -> list[int]:
-    taken = {index for pod in counts.active if (index := index_of(pod)) is not None}
-    taken.update(completed)
+    taken = {*counts.indexes, *completed}
     taken.update(failed_indexes or ())
     if job.waits_for_end:
         taken.update(index for pod in counts.terminating if (index := index_of(pod)) is not None)

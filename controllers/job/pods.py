@@ -118,7 +118,10 @@ def tracked(pod: Tree) -> bool:
 
 def is_ready(pod: Tree) -> bool:
     """Tell whether condition Ready is True."""
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in (pod.get("status") or {}).get("conditions") or ())
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "Ready":
+            return bool(condition["status"] == "True")
+    return False
 
 
 def index_of(pod: Tree) -> int | None:

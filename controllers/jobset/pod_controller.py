@@ -31,8 +31,8 @@ class PlacementController(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("exclusive-job", _job_of, reads=("labels", "annotations"))
-        self._pods.on_change(self._on_pod)
+        self._pods.add_index("exclusive-job", _job_of, reads=("labels", "annotations"), marks=(names.EXCLUSIVE_TOPOLOGY,))
+        self._pods.on_change(self._on_pod, marks=(names.EXCLUSIVE_TOPOLOGY,))
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None and exclusive.topology_key(new) is not None and _leads(new):

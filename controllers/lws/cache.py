@@ -39,8 +39,8 @@ class Caches:
     def __init__(self, ctx: Context) -> None:
         self.sets = ctx.informer(LEADER_WORKER_SETS)
         self.pods = ctx.informer(PODS)
-        self.pods.add_index("lws-leader", led, reads=("labels",))
-        self.pods.add_index("lws-group", grouped, reads=("labels",))
+        self.pods.add_index("lws-leader", led, reads=("labels",), marks=(names.NAME,))
+        self.pods.add_index("lws-group", grouped, reads=("labels",), marks=(names.NAME,))
         self.stateful = ctx.informer(STATEFUL_SETS)
         self.stateful.add_index("lws", named)
         self.services = ctx.informer(SERVICES)

@@ -77,7 +77,7 @@ class LeaderWorkerSetController(Controller):
         self._caches.sets.on_change(self._on_set)
         self._caches.stateful.on_change(self._on_stateful_set)
         self._caches.services.on_change(self.enqueue_owner(LEADER_WORKER_SETS))
-        self._caches.pods.on_change(self._on_pod)
+        self._caches.pods.on_change(self._on_pod, marks=(names.NAME,))
 
     # ------------------------------------------------------------------ events
 

@@ -41,7 +41,7 @@ class GroupController(Controller):
         self._nodes = ctx.informer(NODES)
         self._deleted: dict[str, None] = {}
         """Uids of leaders that were deleted here and are not gone yet: a failure takes a group down once."""
-        self._caches.pods.on_change(self._on_pod)
+        self._caches.pods.on_change(self._on_pod, marks=(names.NAME,))
         self._caches.stateful.on_change(self._on_stateful_set)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:

@@ -6,7 +6,7 @@ store, informers and controllers match with. Mirrors apimachinery's ``pkg/labels
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,13 @@ class Selector:
     def matches_object(self, tree: Tree) -> bool:
         """Tell whether an object is selected by the labels of its metadata."""
         return self.matches(tree["metadata"].get("labels"))
+
+    def taken(self, objects: Iterable[Tree]) -> list[Tree]:
+        """Return the objects that are selected. O(objects), and quick where one label decides."""
+        if len(self.requirements) == 1 and self.equalities and not self.nothing:
+            key, value = self.equalities[0]
+            return [each for each in objects if (each["metadata"].get("labels") or _NO_LABELS).get(key) == value]
+        return [each for each in objects if self.matches(each["metadata"].get("labels"))]
 
     def value_of(self, key: str) -> str | None:
         """Return the one value that the selector wants of a label, None when it leaves a choice."""

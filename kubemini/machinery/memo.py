@@ -17,20 +17,21 @@ V = TypeVar("V")
 class IdentityMemo(Generic[V]):
     """A bounded map keyed by the identity of a dict or list. When full, the older half is dropped. O(1) per call."""
 
-    __slots__ = ("_entries", "limit")
+    __slots__ = ("kept", "limit")
 
     def __init__(self, limit: int = 8192) -> None:
-        self._entries: dict[int, tuple[Any, V]] = {}
+        self.kept: dict[int, tuple[Any, V]] = {}
+        """Identity → the tree, held so that its identity stays its own, and the value."""
         self.limit = limit
 
     def get(self, tree: Any) -> V | None:
         """Return what was kept for this very object, or None."""
-        entry = self._entries.get(id(tree))
+        entry = self.kept.get(id(tree))
         return entry[1] if entry is not None else None
 
     def put(self, tree: Any, value: V) -> V:
         """Keep `value` for this very object, and return it."""
-        entries = self._entries
+        entries = self.kept
         if len(entries) >= self.limit:
             for key in list(entries)[: self.limit // 2]:
                 del entries[key]
@@ -44,10 +45,12 @@ def by_identity(limit: int = 8192) -> Callable[[Callable[[Any], V]], Callable[[A
     def decorate(function: Callable[[Any], V]) -> Callable[[Any], V]:
         memo: IdentityMemo[V] = IdentityMemo(limit)
 
+        kept = memo.kept
+
         @wraps(function)
         def cached(tree: Any) -> V:
-            found = memo.get(tree)
-            return found if found is not None else memo.put(tree, function(tree))
+            entry = kept.get(id(tree))
+            return entry[1] if entry is not None else memo.put(tree, function(tree))
 
         return cached
 

@@ -63,11 +63,12 @@ def _kind_of(references: Any) -> str:
 class _Index:
     """Values of objects, by a function of an object. Keys are listed, not objects: most changes of an object mean nothing to an index."""
 
-    __slots__ = ("entries", "function", "mask")
+    __slots__ = ("entries", "function", "marked", "mask")
 
-    def __init__(self, function: IndexFunction, mask: int) -> None:
+    def __init__(self, function: IndexFunction, mask: int, *, marked: bool) -> None:
         self.function = function
         self.mask = mask
+        self.marked = marked
         self.entries: dict[str, dict[str, None]] = {}
 
     def change(self, key: str, old: Tree | None, new: Tree | None) -> None:
@@ -98,7 +99,9 @@ class Informer:
         """Set once the first snapshot is in the cache."""
         self._indexes: dict[str, _Index] = {}
         self._labels = LabelIndex(self.objects)
-        self._handlers: list[tuple[int, str | None, Handler]] = []
+        self._handlers: list[tuple[int, str | None, bool, Handler]] = []
+        self._marks: frozenset[str] = frozenset()
+        """Every key that marks an object as one that some index or handler is about."""
         self._subscription: Subscription | None = None
 
     # ------------------------------------------------------------------ reading
@@ -133,25 +136,31 @@ class Informer:
 
     # ------------------------------------------------------------------ set-up
 
-    def add_index(self, name: str, function: IndexFunction, *, reads: Iterable[str] | None = None) -> None:
+    def add_index(self, name: str, function: IndexFunction, *, reads: Iterable[str] | None = None, marks: Iterable[str] = ()) -> None:
         """Keep an index under a name; the same name must always mean the same function.
 
         `function` returns the values of one object. `reads` names what it looks at beside the object's name and namespace (`PARTS`; None = anything):
-        an object is looked at again only when that changes.
+        an object is looked at again only when that changes. With `marks`, objects that have none of these keys among their labels and annotations have
+        no values.
         """
         if name in self._indexes:
             return
-        index = self._indexes[name] = _Index(function, _mask(reads))
+        self._marks = self._marks.union(marks)
+        index = self._indexes[name] = _Index(function, _mask(reads), marked=bool(marks))
         for key, obj in self.objects.items():
             index.change(key, None, obj)
 
-    def on_change(self, handler: Handler, *, reads: Iterable[str] | None = None, controller: str | None = None) -> None:
+    def on_change(
+        self, handler: Handler, *, reads: Iterable[str] | None = None, controller: str | None = None, marks: Iterable[str] = ()
+    ) -> None:
         """Call `handler(old, new)` after every change of the cache. Handlers are synchronous and quick: they put keys on queues.
 
         `reads` names what the handler wants to hear of beside additions and deletions (`PARTS`; None = everything, () = nothing else). With
-        `controller` it does not hear of objects whose controller is of another kind, before the change and after.
+        `controller` it need not hear of objects whose controller is of another kind, before the change and after; with `marks` not of those that have
+        none of these keys among their labels and annotations.
         """
-        self._handlers.append((_mask(reads), controller, handler))
+        self._marks = self._marks.union(marks)
+        self._handlers.append((_mask(reads), controller, bool(marks), handler))
 
     def start(self, client: Client) -> None:
         """Begin to follow the resource."""
@@ -192,14 +201,17 @@ class Informer:
             self.objects[key] = new
             if old is not None:
                 changed = _changed(old, new)
+        plain = not self._marked(old, new)
         for index in self._indexes.values():
-            if changed & index.mask:
+            if changed & index.mask and not (plain and index.marked):
                 index.change(key, old, new)
         self._labels.change(key, old, new)
         if new is None:
             old = last if last is not None else old
         kinds: tuple[str, ...] | None = None
-        for mask, kind, handler in self._handlers:
+        for mask, kind, marked, handler in self._handlers:
+            if marked and plain:
+                continue
             if kind is not None:
                 if kinds is None:
                     kinds = _controllers(old, new)
@@ -208,6 +220,17 @@ class Informer:
             # An addition or deletion (-1) is for everybody, also for those who want to hear of nothing else
             if changed & mask or changed < 0:
                 handler(old, new)
+
+    def _marked(self, old: Tree | None, new: Tree | None) -> bool:
+        """Tell whether an object has or had a key that marks it for somebody."""
+        marks = self._marks
+        for obj in (new, old):
+            if obj is not None:
+                meta = obj["metadata"]
+                labels, annotations = meta.get("labels"), meta.get("annotations")
+                if (labels and not marks.isdisjoint(labels)) or (annotations and not marks.isdisjoint(annotations)):
+                    return True
+        return False
 
 
 class Informers:

@@ -32,23 +32,27 @@ INDEXED_FIELDS = {"spec.nodeName"}
 class StoreReader:
     """Synchronous reads for strategies and admission."""
 
-    __slots__ = ("_lists", "_store")
+    __slots__ = ("_lists", "_store", "_tables")
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._tables = store.tables
         self._lists: dict[tuple[str, str], tuple[int, Sequence[Tree]]] = {}
         """Short lists and the state of the table (its log's end) that they show."""
 
     def get(self, resource: str, namespace: str, name: str) -> Tree | None:
         """Return an object in its storage version, or None."""
-        record = self._store.table(resource).get(f"{namespace}/{name}" if namespace else name)
+        table = self._tables.get(resource)
+        if table is None:
+            return None
+        record: Record | None = table.records.get(f"{namespace}/{name}" if namespace else name)
         return record.obj if record is not None else None
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Tree]:
         """Return the objects of a resource in key order."""
-        table = self._store.table(resource)
+        table = self._tables.get(resource)
         # Admission asks for limits, quotas and default classes with every pod; most clusters have none or few, which seldom change.
-        if not len(table):
+        if table is None or not table.records:
             return ()
         known = self._lists.get((resource, namespace))
         state = table.log.end

@@ -62,12 +62,12 @@ class PodController(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("group", _groups, reads=("labels", "annotations"))
+        self._pods.add_index("group", _groups, reads=("labels", "annotations"), marks=(names.POD_GROUP_NAME,))
         self._workloads = self.hub.workloads
         self._workloads.add_index("owner", owner_uids)
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)
         self._pod_classes = ctx.informer(PRIORITY_CLASSES)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, marks=(names.MANAGED,))
         self._workloads.on_change(self._on_workload)
         self.selector = from_label_selector(self.config.namespace_selector) if self.config.namespace_selector is not None else None
 

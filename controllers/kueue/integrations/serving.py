@@ -65,13 +65,13 @@ class ServingController(Controller):
         self._lws = ctx.informer(LEADER_WORKER_SETS)
         self._pods = ctx.informer(PODS)
         self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
-        self._pods.add_index("lws", _lws_of, reads=("labels",))
+        self._pods.add_index("lws", _lws_of, reads=("labels",), marks=(LWS_NAME,))
         self._workloads = self.hub.workloads
         self._workloads.add_index("owner", owner_uids)
         self._classes = ctx.informer(WORKLOAD_PRIORITY_CLASSES)
         self._pod_classes = ctx.informer(PRIORITY_CLASSES)
         self._owners.on_change(self._on_owner)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, marks=(names.SUSPENDED_BY_PARENT, LWS_NAME))
         self._workloads.on_change(self._on_workload)
         self.selector = from_label_selector(self.config.namespace_selector) if self.config.namespace_selector is not None else None
 

@@ -45,10 +45,10 @@ class NodeFailures(Controller):
         self._marked: dict[str, float] = {}
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("workload", workload_of, reads=("annotations",))
+        self._pods.add_index("workload", workload_of, reads=("annotations",), marks=(names.WORKLOAD,))
         self.hub.workloads.add_index("host", hosts_of)
         self._nodes.on_change(self._on_node)
-        self._pods.on_change(self._on_pod, reads=("annotations", "deletionTimestamp", "status"))
+        self._pods.on_change(self._on_pod, reads=("annotations", "deletionTimestamp", "status"), marks=(names.WORKLOAD,))
         self.hub.workloads.on_change(self._on_workload)
 
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:

@@ -36,9 +36,9 @@ class Ungater(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("workload", workload_of, reads=("annotations",))
+        self._pods.add_index("workload", workload_of, reads=("annotations",), marks=(names.WORKLOAD,))
         self._expected: ExpectedUids[str] = ExpectedUids()
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, marks=(names.WORKLOAD,))
         self.hub.workloads.on_change(self._on_workload)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
