@@ -99,7 +99,8 @@ class WorkQueue(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         """(due, number, key): what the one timer of the queue is set by. An entry that differs from what waits is void."""
         self._asked = 0
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._rings_at = 0.0
         self._lines: dict[int, OrderedDict[K, None]] = {}
         self._order: list[int] = []
         self._length = 0
@@ -291,26 +292,28 @@ class WorkQueue(Generic[K]):
         if len(self._heap) > 2 * len(self._waiting) + 64:
             self._heap = [entry for entry in self._heap if self._stands(entry)]
             heapq.heapify(self._heap)
-        if self._alarm is None or due < self._alarm.when():
+        if self._alarm is None or due < self._rings_at:
             if self._alarm is not None:
                 self._alarm.cancel()
-            self._alarm = loop.call_at(due, self._ring, due)
+            # Some loops give a handle that cannot tell when it is due
+            self._rings_at, self._alarm = due, loop.call_at(due, self._ring)
 
     def _stands(self, entry: tuple[float, int, K]) -> bool:
         waiting = self._waiting.get(entry[2])
         return waiting is not None and waiting.due == entry[0]
 
-    def _ring(self, due: float) -> None:
+    def _ring(self) -> None:
         """Add all keys whose time has come, and wait for the next."""
         self._alarm = None
         loop, heap = asyncio.get_running_loop(), self._heap
-        now = max(loop.time(), due)
+        now = max(loop.time(), self._rings_at)
         while heap and (heap[0][0] <= now or not self._stands(heap[0])):
             entry = heapq.heappop(heap)
             if self._stands(entry):
                 self._ripen(entry[2])
         if heap:
-            self._alarm = loop.call_at(heap[0][0], self._ring, heap[0][0])
+            self._rings_at = heap[0][0]
+            self._alarm = loop.call_at(self._rings_at, self._ring)
 
     def _ripen(self, key: K) -> None:
         priority = self._waiting.pop(key).priority
