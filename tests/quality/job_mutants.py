@@ -288,7 +288,7 @@ mutant(
     "kubernetes#62382",
     "the back-off limit is ignored: pods without end",
     "verdict.judge sees no failures",
-    Scenario("always failing", jobs.lives(jobs.plain(), exits=jobs.ALL_FAIL), jobs.playing()),
+    jobs.ALWAYS_FAILING,
     instead(controller, "judge", _judging(failed=lambda job, found: 0)),
 )
 mutant(
@@ -296,11 +296,7 @@ mutant(
     "kubernetes#54870",
     "restarts of containers do not count towards the back-off limit",
     "verdict._restarted_too_often is never so",
-    Scenario(
-        "never succeeding",
-        replace(jobs.RESTARTING, lives=jobs.lives(jobs.plain(template=jobs.st.just(jobs.template("OnFailure"))), exits=jobs.ALL_FAIL)).lives,
-        jobs.playing(),
-    ),
+    jobs.NEVER_SUCCEEDING,
     instead(verdict, "_restarted_too_often", lambda job, counts: False),
 )
 mutant(
@@ -325,9 +321,7 @@ mutant(
     "kubernetes#114516",
     "the back-off stays at 10 s however many pods fail in a row",
     "Record.after counts to one",
-    Scenario(
-        "always failing", jobs.lives(jobs.plain(backoffLimit=jobs.st.just(4), parallelism=jobs.st.just(1)), exits=jobs.ALL_FAIL), jobs.playing()
-    ),
+    jobs.ONE_BY_ONE,
     instead(Record, "after", _record_of_last),
 )
 
@@ -364,8 +358,8 @@ mutant(
 
 
 def _deadline_from_creation(job: JobView, counts: Counts, **found: Any) -> Verdict | None:
-    created = from_stamp(job.meta["creationTimestamp"])
-    return verdict.judge(job, counts, **{**found, "started": created})
+    found["started"] = from_stamp(job.meta["creationTimestamp"])
+    return verdict.judge(job, counts, **found)
 
 
 mutant(
@@ -389,19 +383,7 @@ mutant(
     "KEP-3998",
     "the success policy is never satisfied",
     "success_policy.met never is",
-    Scenario(
-        "success policy with failures",
-        jobs.lives(
-            jobs.plain(
-                completionMode=jobs.INDEXED,
-                completions=jobs.st.just(3),
-                backoffLimit=jobs.st.just(1),
-                successPolicy=jobs.st.just({"rules": [{"succeededCount": 1}]}),
-            ),
-            exits=jobs.EXITS,
-        ),
-        jobs.playing(jobs.succeeds_by_policy_if_any),
-    ),
+    jobs.SUCCESS_POLICY,
     instead(success_policy, "met", lambda policy, completed: ""),
 )
 
@@ -571,11 +553,7 @@ mutant(
     "KEP-3329",
     "a failure that no rule names is taken for one that the pod failure policy ignores",
     "pod_failure_policy.match answers Ignore",
-    Scenario(
-        "pod failure policy, always failing",
-        jobs.lives(jobs.policed(), exits=jobs.ALL_FAIL, faults=(jobs.PERFECT,)),
-        jobs.playing(),
-    ),
+    jobs.POLICED_FAILING,
     instead(pod_failure_policy, "match", _any_failure_ignored),
 )
 
@@ -584,11 +562,7 @@ mutant(
     "KEP-3329",
     "failures that the pod failure policy ignores count towards the back-off limit",
     "pod_failure_policy.match knows no rule but FailJob",
-    Scenario(
-        "pod failure policy, ignored failures",
-        jobs.lives(jobs.policed(), exits=jobs.st.dictionaries(jobs.st.integers(0, 4), jobs.st.just(jobs.IGNORED), max_size=4)),
-        jobs.playing(jobs.completes),
-    ),
+    jobs.POLICED_IGNORED,
     instead(pod_failure_policy, "match", lambda policy, pod: pod_failure_policy.COUNT),
 )
 

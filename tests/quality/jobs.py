@@ -203,12 +203,6 @@ def completes(life: Life, job: Tree) -> None:
     assert not status.get("failed"), f"{status.get('failed')} pods failed, none did"
 
 
-def succeeds_by_policy_if_any(life: Life, job: Tree) -> None:
-    """Say that the Job is Complete if an index has completed."""
-    status = job["status"]
-    assert not status.get("completedIndexes") or condition(job, "Complete") is not None, status
-
-
 def policed() -> st.SearchStrategy[Tree]:
     """Draw a spec with a pod failure policy."""
     return plain(podReplacementPolicy=st.just("Failed"), podFailurePolicy=st.just(FAILURE_POLICY))
@@ -312,7 +306,7 @@ ELASTIC = Scenario(
     ),
     playing(),
 )
-REPLACED = Scenario("made anew", lives(plain(), deeds=steps("again", "delete", waits=(0, 1, 2, 3, 8))), playing())
+REPLACED = Scenario("made anew", lives(plain(), deeds=steps("again", "delete", waits=(0, 1, 2, 3, 8))), playing(), examples=60)
 FLIPPING = Scenario(
     "phases flip", lives(plain(), deeds=steps("flip", "flip", "fail", waits=(1, 5, 6, 7)), faults=(LOSSY,), run_for=st.just(5)), playing()
 )
@@ -337,7 +331,7 @@ EXPIRED_ANEW = Scenario(
         run_for=st.just(2),
     ),
     playing(),
-    examples=120,
+    examples=60,
 )
 SLOW_ENDS = Scenario(
     "slow ends",
@@ -350,3 +344,17 @@ SLOW_ENDS = Scenario(
     playing(),
 )
 """A node falls silent, so that pods terminate slowly, and the Job is suspended and resumed meanwhile."""
+ALWAYS_FAILING = Scenario("always failing", lives(plain(), exits=ALL_FAIL), playing(), examples=10)
+ONE_BY_ONE = Scenario(
+    "always failing, one by one", lives(plain(backoffLimit=st.just(4), parallelism=st.just(1)), exits=ALL_FAIL), playing(), examples=10
+)
+NEVER_SUCCEEDING = Scenario(
+    "containers always fail", lives(plain(template=st.just(template("OnFailure"))), exits=ALL_FAIL, faults=(PERFECT, LAGGING)), playing(), examples=10
+)
+POLICED_FAILING = Scenario("pod failure policy, always failing", lives(policed(), exits=ALL_FAIL), playing(), examples=10)
+POLICED_IGNORED = Scenario(
+    "pod failure policy, ignored failures",
+    lives(policed(), exits=st.dictionaries(st.integers(0, 4), st.just(IGNORED), max_size=4)),
+    playing(completes),
+    examples=20,
+)

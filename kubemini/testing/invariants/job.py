@@ -213,6 +213,8 @@ class Creations:
             yield f"pod {pod['metadata']['name']} was created for a finished Job"
         elif condition(job, "FailureTarget") is not None or condition(job, "SuccessCriteriaMet") is not None:
             yield f"pod {pod['metadata']['name']} was created for a Job that ends"
+        elif succeeds_by_policy(job):
+            yield f"pod {pod['metadata']['name']} was created although the success policy is satisfied"
         failed = (job.get("status") or {}).get("failed", 0)
         if failed > job["spec"].get("backoffLimit", 6):
             yield f"pod {pod['metadata']['name']} was created after {failed} failures, limit {job['spec'].get('backoffLimit', 6)}"
