@@ -15,7 +15,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery.errors import NotFound
 from kubemini.runtime.client import Sink
 from kubemini.server.options import ADMIN, Caller, DeleteOptions, ListOptions, Patch, WriteOptions
-from kubemini.server.registry import Served, version_priority
+from kubemini.server.registry import Served
 from kubemini.server.requests import ApiServer
 from kubemini.server.subresources.scale import ScaleSubresource
 from kubemini.store import Compacted, Record
@@ -131,13 +131,7 @@ class InProcessClient:
 
     def resources(self) -> Sequence[Resource]:
         """Return what is served and stored."""
-        registry = self.server.registry
-        found = []
-        for kind in registry:
-            if kind.handler is None:
-                names = sorted((version.name for version in kind.versions if version.served), key=version_priority)
-                found += [Resource(kind.group, name, kind.plural, kind.kind, kind.namespaced) for name in names]
-        return found
+        return self.server.registry.resources()
 
     def watch(self, resource: Resource, sink: Sink) -> StoreSubscription:
         """Deliver a resource's snapshot and changes to `sink`. A resource that is not served yet is followed from when it is."""

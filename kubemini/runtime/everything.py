@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from kubemini.api.trees import Tree
@@ -26,6 +26,7 @@ class Everything:
         self.by_kind: dict[tuple[str, str], Resource] = {}
         """(apiVersion, kind) → the resource that is followed."""
         self._running = False
+        self._served: Sequence[Resource] | None = None
         self.refresh()
         ctx.informer(CUSTOM_RESOURCE_DEFINITIONS).on_change(self._on_definition)
 
@@ -40,7 +41,11 @@ class Everything:
 
     def refresh(self) -> None:
         """Follow what is served newly."""
-        for resource in self._ctx.client.resources():
+        served = self._ctx.client.resources()
+        if served is self._served:
+            return
+        self._served = served
+        for resource in served:
             if resource.storage in IGNORED:
                 continue
             informer = self.informers.get(resource.storage)

@@ -56,8 +56,9 @@ class Managing:
             return BuiltinApplySchema(self._shapes, builtin, convert)
         roots = {}
         for api_version, codec in codecs.items():
-            definitions: Any = getattr(codec, "definitions", None) or {}
-            roots[api_version] = StructuralShapes(self._shapes.metadata, definitions).root(codec.openapi())
+            definitions: Any = getattr(codec, "definitions", None)
+            shapes = StructuralShapes(self._shapes.metadata) if definitions is None else StructuralShapes(self._shapes.metadata, definitions)
+            roots[api_version] = shapes.root(codec.openapi())
         return StructuralApplySchema(roots, convert)
 
     def _reset(self, kind: Kind, subresource: str) -> Reset:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from weakref import WeakKeyDictionary
 
+from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
 from kubemini.server.strategy import Codec, Strategy, Table, WriteContext
 
@@ -154,6 +157,7 @@ class Registry:
         self._by_kind: dict[tuple[str, str, str], Served] = {}
         self.generation = 0
         """Goes up with every change of what is served."""
+        self._resources: tuple[int, list[Resource]] = (-1, [])
         for kind in kinds:
             self.add(kind)
 
@@ -201,6 +205,12 @@ class Registry:
         names = sorted((version.name for version in kind.versions if version.served), key=version_priority)
         return self._served[kind.group, names[0], kind.plural]
 
+    def resources(self) -> list[Resource]:
+        """Return what is served and stored, every version of it, preferred versions first; the same list as long as that stays the same."""
+        if self._resources[0] != self.generation:
+            self._resources = (self.generation, [each for kind in self._kinds.values() for each in _resources_of(kind)])
+        return self._resources[1]
+
     def group_versions(self) -> dict[str, list[str]]:
         """Return the served versions by group, groups in order of first registration, versions preferred first."""
         found: dict[str, dict[str, None]] = {}
@@ -211,9 +221,22 @@ class Registry:
         return {group: sorted(versions, key=version_priority) for group, versions in found.items()}
 
 
+_RESOURCES: WeakKeyDictionary[Kind, tuple[Resource, ...]] = WeakKeyDictionary()
+
+
+def _resources_of(kind: Kind) -> tuple[Resource, ...]:
+    found = _RESOURCES.get(kind)
+    if found is None:
+        names = sorted((version.name for version in kind.versions if version.served), key=version_priority)
+        every = tuple(Resource(kind.group, name, kind.plural, kind.kind, kind.namespaced) for name in names)
+        found = _RESOURCES[kind] = every if kind.handler is None else ()
+    return found
+
+
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
+@lru_cache(maxsize=1024)
 def version_priority(version: str) -> tuple[int, int, int, str]:
     """Return a sort key that puts versions in Kubernetes' order: v2, v1, v1beta2, v1beta1, v1alpha1, then the rest by name.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.runtime.env import Env
 from kubemini.server.admission import Chain
@@ -19,4 +21,10 @@ def api_server(store: Store, registry: Registry, env: Env, types: BuiltinSchemas
     """Return a server with every built-in plugin and subresource, whose registry follows the custom resource definitions in the store."""
     CustomKinds(registry, store)
     chain = Chain([*builtin_plugins(), ValidatingPolicies(store, registry)])
-    return ApiServer(store=store, registry=registry, env=env, chain=chain, subresources=builtin_subresources(env), managing=Managing(types))
+    return ApiServer(store=store, registry=registry, env=env, chain=chain, subresources=builtin_subresources(env), managing=_managing(types))
+
+
+@lru_cache(maxsize=8)
+def _managing(types: BuiltinSchemas) -> Managing:
+    """Return the field managers of one version: they hold nothing of a cluster, and what they compile is the same for all."""
+    return Managing(types)

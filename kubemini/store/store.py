@@ -9,21 +9,19 @@ from typing import Any
 from zlib import crc32
 
 import orjson
-from sortedcontainers import SortedDict
 
 from kubemini.store.errors import FutureRevision, KeyExists, KeyMissing, RevisionMismatch
 from kubemini.store.index import Index, IndexFunction
 from kubemini.store.log import Change, Log
+from kubemini.store.ordered import Records
 from kubemini.store.record import Record, Tree
 from kubemini.store.watch import Predicate, Watch
 
 FIRST_REVISION = 1000
 """The counter starts well above 1, so that revision 1 is always "too old", as on any real cluster."""
-Records = list[Record]
 HISTORY = 32_768
 """Changes kept per table for watches and paged lists."""
-
-_put: Any = dict.__setitem__
+RecordList = list[Record]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Table:
     def __init__(self, store: Store, name: str) -> None:
         self.store = store
         self.name = name
-        self.records: SortedDict[str, Record] = SortedDict()
+        self.records = Records()
         self.log = Log(store.history, store.floor)
         self.idle: list[Watch] = []
         self._indexes: dict[str, Index] = {}
@@ -106,7 +104,7 @@ class Table:
     # ------------------------------------------------------------------ commits
 
     def create(self, key: str, obj: Tree) -> Record:
-        """Commit a new object. Raise `KeyExists`. O(log n)."""
+        """Commit a new object. Raise `KeyExists`. O(1)."""
         if key in self.records:
             raise KeyExists(key)
         return self._commit(key, None, obj)
@@ -120,13 +118,13 @@ class Table:
         old = self._live(key, expected)
         store = self.store
         store.revision += 1
-        del self.records[key]
+        self.records.remove(key)
         change = Change(store.revision, key, old, None)
         self._follow(change)
         return change.gone
 
     def _live(self, key: str, expected: int | None) -> Record:
-        record: Record | None = self.records.get(key)
+        record = self.records.get(key)
         if record is None:
             raise KeyMissing(key)
         if expected is not None and record.revision != expected:
@@ -141,10 +139,9 @@ class Table:
         if store.debug:
             record.fingerprint = _fingerprint(stamped)
         if old is None:
-            self.records[key] = record
+            self.records.insert(key, record)
         else:
-            # The order does not change: straight into the dict beneath
-            _put(self.records, key, record)
+            self.records[key] = record
         self._follow(Change(revision, key, old, record))
         return record
 
@@ -165,8 +162,7 @@ class Table:
 
     def get(self, key: str) -> Record | None:
         """Return the live record under a key, or None. O(1)."""
-        found: Record | None = self.records.get(key)
-        return found
+        return self.records.get(key)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -174,9 +170,7 @@ class Table:
     def values(self, prefix: str = "") -> Iterator[Record]:
         """Iterate over live records in key order, of one key prefix (``namespace/``) if given."""
         records = self.records
-        if not prefix:
-            return iter(records.values())
-        return (records[key] for key in records.irange(prefix, _after(prefix), inclusive=(True, False)))
+        return records.between(prefix, _after(prefix)) if prefix else records.in_order()
 
     def list(
         self,
@@ -201,9 +195,9 @@ class Table:
         elif start or prefix:
             low = max(start, prefix)
             high = _after(prefix) if prefix else None
-            source = (self.records[key] for key in self.records.irange(low, high, inclusive=(True, False)))
+            source = self.records.between(low, high)
         else:
-            source = self.records.values()
+            source = self.records.in_order()
         if predicate is None and not limit:
             return Page(list(source), "", 0)
         found: list[Record] = []
@@ -216,7 +210,7 @@ class Table:
             found.append(record)
         return Page(found, "", 0 if predicate is None else None)
 
-    def _past(self, revision: int, prefix: str, start: str) -> Records:
+    def _past(self, revision: int, prefix: str, start: str) -> RecordList:
         """Return the state at a past revision by undoing the changes since, in key order."""
         if revision > self.store.revision:
             raise FutureRevision(revision, self.store.revision)
@@ -254,17 +248,17 @@ class Table:
         """Tell whether an index of that name is kept."""
         return name in self._indexes
 
-    def by_index(self, name: str, value: str) -> Records:
+    def by_index(self, name: str, value: str) -> RecordList:
         """Return the records under an index value, in key order. Cost: the matches."""
         records = self.records
         return [records[key] for key in self._indexes[name].keys(value)]
 
     def check(self) -> None:
         """Verify order, indexes, history, and (debug) fingerprints."""
-        self.records._check()  # type: ignore[attr-defined]  # noqa: SLF001  sortedcontainers' own self-check
+        self.records.check()
         self.log.check()
         for index in self._indexes.values():
-            index.check(dict(self.records))
+            index.check(self.records)
         for key, record in self.records.items():
             if record.key != key or record.obj["metadata"]["resourceVersion"] != str(record.revision):
                 raise AssertionError(f"{self.name} {key}: record and key or revision differ")
