@@ -343,6 +343,9 @@ class KubeletController(Controller):
         if status.get("phase") not in TERMINAL and status.get("containerStatuses"):
             code = self._settings.kill_exit_code
             pod = await self._write(pod, statuses.terminated(pod, now=self._ctx.env.stamp(), exit_code=code)) or pod
+        elif status.get("phase") not in TERMINAL and meta.get("finalizers"):
+            # Never started, and somebody waits for its end (since Kubernetes 1.27 every deleted pod comes to one)
+            pod = await self._write(pod, statuses.terminated(pod, now=self._ctx.env.stamp(), exit_code=statuses.KILLED)) or pod
         with suppress(NotFound, Conflict):
             # Gone already, or another pod has its name by now
             await self._ctx.client.delete(PODS, meta["name"], namespace=meta["namespace"], grace=0, uid=meta["uid"])

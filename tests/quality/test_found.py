@@ -97,3 +97,23 @@ def test_a_job_that_has_all_it_needs_completes_though_suspended(seed: int, after
         checker.at_rest()
 
     simulate(scenario, seed=seed, faults=LAGGING, fleet="cpu:1", controllers=CONTROLLERS, program=program({}, 3))
+
+
+def test_a_pod_that_never_started_comes_to_an_end() -> None:
+    """A bound pod that is deleted before it started ends Failed while a finalizer keeps it, so that the Job which waits for its end replaces it."""
+
+    def slow(pod: Tree) -> dict[str, float]:
+        return {"start_after": 20, "run_for": 1}
+
+    async def scenario(cluster: SimCluster) -> None:
+        spec = {"podReplacementPolicy": "Failed", "template": template()}
+        await cluster.client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": spec})
+        await cluster.settle(5)
+        (bound,) = await cluster.list("pod")
+        assert bound["spec"]["nodeName"]
+        await cluster.delete_pod("default", bound["metadata"]["name"])
+        assert await cluster.settle(1000)
+        status = (await cluster.get("job/j"))["status"]
+        assert (status["failed"], status["succeeded"]) == (1, 1)
+
+    simulate(scenario, fleet="cpu:1", controllers=CONTROLLERS, program=slow)
