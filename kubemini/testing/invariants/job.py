@@ -153,7 +153,8 @@ class Counters(_OfJobs):
         if status.get("ready", 0) > status.get("active", 0):
             yield f"{status.get('ready')} ready of {status.get('active', 0)} active pods"
         same = old is not None and old["metadata"].get("generation") == new["metadata"].get("generation")
-        if same and status != before and "deletionTimestamp" not in new["metadata"]:
+        moved = any(status.get(key) != before.get(key) for key in ("active", "ready", "terminating", "succeeded", "failed"))
+        if same and moved and "deletionTimestamp" not in new["metadata"]:
             # A pass removes what is too much before it writes the status
             limit = 0 if new["spec"].get("suspend") else new["spec"].get("parallelism", 1)
             if status.get("active", 0) > limit:
