@@ -22,6 +22,8 @@ IndexFunction = Callable[[Tree], Iterable[str]]
 PARTS = {"labels": 1, "annotations": 2, "ownerReferences": 4, "deletionTimestamp": 8, "spec": 16, "status": 32}
 """What indexes and handlers may say that they read. A part counts as changed where it is not the very same object as before."""
 _ANYTHING = 64
+_MARKING = 3
+"""The parts where marks stand."""
 _META = (("labels", 1), ("annotations", 2), ("ownerReferences", 4), ("deletionTimestamp", 8))
 
 
@@ -41,15 +43,6 @@ def _changed(old: Tree, new: Tree) -> int:
     if old.get("status") is not new.get("status"):
         changed |= 32
     return changed
-
-
-def _controllers(old: Tree | None, new: Tree | None) -> tuple[str, ...]:
-    """Return the kinds of the controllers of an object, before a change and after; "" for none."""
-    before = old["metadata"].get("ownerReferences") if old is not None else None
-    after = new["metadata"].get("ownerReferences") if new is not None else None
-    if old is None or new is None or before is after:
-        return (_kind_of(before or after),)
-    return _kind_of(before), _kind_of(after)
 
 
 def _kind_of(references: Any) -> str:
@@ -88,6 +81,9 @@ class _Index:
             entries.setdefault(value, {})[key] = None
 
 
+_Plan = tuple[tuple[_Index, ...], tuple[Handler, ...]]
+
+
 class Informer:
     """The cached objects of one resource. Lookups by key or index are O(1) plus the matches; objects are immutable."""
 
@@ -100,6 +96,10 @@ class Informer:
         self._indexes: dict[str, _Index] = {}
         self._labels = LabelIndex(self.objects)
         self._handlers: list[tuple[int, str | None, bool, Handler]] = []
+        self._kinds: frozenset[str] = frozenset()
+        """Kinds of controllers that handlers asked for."""
+        self._plans: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
+        """What is to be done for each way in which an object can change."""
         self._marks: frozenset[str] = frozenset()
         """Every key that marks an object as one that some index or handler is about."""
         self._subscription: Subscription | None = None
@@ -145,21 +145,25 @@ class Informer:
         """
         if name in self._indexes:
             return
-        self._marks = self._marks.union(marks)
+        if marks:
+            self._marks = self._marks.union(marks)
+        self._plans.clear()
         index = self._indexes[name] = _Index(function, _mask(reads), marked=bool(marks))
         for key, obj in self.objects.items():
             index.change(key, None, obj)
 
-    def on_change(
-        self, handler: Handler, *, reads: Iterable[str] | None = None, controller: str | None = None, marks: Iterable[str] = ()
-    ) -> None:
+    def on_change(self, handler: Handler, *, reads: Iterable[str] | None = None, controller: str | None = None, marks: Iterable[str] = ()) -> None:
         """Call `handler(old, new)` after every change of the cache. Handlers are synchronous and quick: they put keys on queues.
 
         `reads` names what the handler wants to hear of beside additions and deletions (`PARTS`; None = everything, () = nothing else). With
         `controller` it need not hear of objects whose controller is of another kind, before the change and after; with `marks` not of those that have
         none of these keys among their labels and annotations.
         """
-        self._marks = self._marks.union(marks)
+        if marks:
+            self._marks = self._marks.union(marks)
+        if controller is not None:
+            self._kinds = self._kinds.union((controller,))
+        self._plans.clear()
         self._handlers.append((_mask(reads), controller, bool(marks), handler))
 
     def start(self, client: Client) -> None:
@@ -201,36 +205,54 @@ class Informer:
             self.objects[key] = new
             if old is not None:
                 changed = _changed(old, new)
-        plain = not self._marked(old, new)
-        for index in self._indexes.values():
-            if changed & index.mask and not (plain and index.marked):
-                index.change(key, old, new)
+        found = (changed, self._marked(old, new, changed), self._controllers(old, new))
+        plan = self._plans.get(found)
+        if plan is None:
+            plan = self._plans[found] = self._planned(*found)
+        for index in plan[0]:
+            index.change(key, old, new)
         self._labels.change(key, old, new)
         if new is None:
             old = last if last is not None else old
-        kinds: tuple[str, ...] | None = None
-        for mask, kind, marked, handler in self._handlers:
-            if marked and plain:
-                continue
-            if kind is not None:
-                if kinds is None:
-                    kinds = _controllers(old, new)
-                if kind not in kinds and "" not in kinds:
-                    continue
-            # An addition or deletion (-1) is for everybody, also for those who want to hear of nothing else
-            if changed & mask or changed < 0:
-                handler(old, new)
+        for handler in plan[1]:
+            handler(old, new)
 
-    def _marked(self, old: Tree | None, new: Tree | None) -> bool:
+    def _planned(self, changed: int, marked: bool, kinds: tuple[str, ...]) -> _Plan:
+        """Return which indexes and handlers are concerned by a change. An addition or deletion (-1) is for all who are about the object."""
+        indexes = tuple(index for index in self._indexes.values() if changed & index.mask and (marked or not index.marked))
+        handlers = tuple(
+            handler
+            for mask, kind, by_mark, handler in self._handlers
+            if (changed < 0 or changed & mask) and (marked or not by_mark) and (kind is None or kind in kinds or "" in kinds)
+        )
+        return indexes, handlers
+
+    def _marked(self, old: Tree | None, new: Tree | None, changed: int) -> bool:
         """Tell whether an object has or had a key that marks it for somebody."""
         marks = self._marks
+        if not marks:
+            return False
         for obj in (new, old):
             if obj is not None:
                 meta = obj["metadata"]
                 labels, annotations = meta.get("labels"), meta.get("annotations")
                 if (labels and not marks.isdisjoint(labels)) or (annotations and not marks.isdisjoint(annotations)):
                     return True
+                if not changed & _MARKING:
+                    return False
         return False
+
+    def _controllers(self, old: Tree | None, new: Tree | None) -> tuple[str, ...]:
+        """Return the kinds of the controllers of an object, before a change and after: "" for none, "*" for kinds that nobody asked for."""
+        kinds = self._kinds
+        if not kinds:
+            return ()
+        before = old["metadata"].get("ownerReferences") if old is not None else None
+        after = new["metadata"].get("ownerReferences") if new is not None else None
+        if old is None or new is None or before is after:
+            kind = _kind_of(before or after)
+            return (kind if kind in kinds or not kind else "*",)
+        return tuple(kind if kind in kinds or not kind else "*" for kind in (_kind_of(before), _kind_of(after)))
 
 
 class Informers:

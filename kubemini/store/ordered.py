@@ -50,11 +50,11 @@ class Records(dict[str, Record]):
 
     def in_order(self) -> Iterator[Record]:
         """Iterate over all records in key order."""
-        return map(self.__getitem__, self.ordered())
+        return map(self.__getitem__, self.ordered()) if self else iter(())
 
     def between(self, low: str, high: str | None) -> Iterator[Record]:
         """Iterate over the records from key `low` on and before key `high` (None = to the end)."""
-        return map(self.__getitem__, self.ordered().irange(low, high, inclusive=(True, False)))
+        return map(self.__getitem__, self.ordered().irange(low, high, inclusive=(True, False))) if self else iter(())
 
     def check(self) -> None:
         """Verify that the order is that of the records."""

@@ -26,13 +26,19 @@ def pod(uid: str, index: int, phase: str = "Pending", *, ready: bool = False, de
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     if tracked:
         meta["finalizers"] = [FINALIZER]
-    return {"metadata": meta, "spec": {}, "status": {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+    return {
+        "metadata": meta,
+        "spec": {},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    }
 
 
 def shown(counts: Counts) -> dict[str, Any]:
     """Return counts with uids in place of pods."""
     return {
-        name: [each["metadata"]["uid"] if isinstance(each, dict) else each for each in value] if isinstance(value := getattr(counts, name), list) else value
+        name: [each["metadata"]["uid"] if isinstance(each, dict) else each for each in value]
+        if isinstance(value := getattr(counts, name), list)
+        else value
         for name in Counts.__slots__
     }
 
@@ -48,7 +54,9 @@ def test_what_is_remembered_changes_no_count(seed: int) -> None:
             pods.pop(uid, None)
         else:
             phase = random.choice(["Pending", "Running", "Succeeded", "Failed"])
-            pods[uid] = pod(uid, random.randrange(10), phase, ready=random.random() < 0.5, deleting=random.random() < 0.2, tracked=random.random() < 0.8)
+            pods[uid] = pod(
+                uid, random.randrange(10), phase, ready=random.random() < 0.5, deleting=random.random() < 0.2, tracked=random.random() < 0.8
+            )
         removing: dict[str, None] = {f"u{step % 12}": None}
         assert shown(count(view, list(pods.values()), removing, looks)) == shown(count(view, list(pods.values()), removing))
 
