@@ -42,9 +42,12 @@ from kubemini.controllers.kueue.workloads import (
     shape,
 )
 from kubemini.runtime.controller import Context
+from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import key_of
 
 Listener = Callable[[str], None]
+_STAMP_SECONDS = 1.5
+"""A stamp younger than this is news: stamps are cut to whole seconds, and news takes its time."""
 
 
 def _nothing(key: str) -> None:
@@ -68,6 +71,8 @@ class Hub:
         self.local_pending: dict[str, int] = {}
         self.preempting: dict[str, str] = {}
         """Key of a Workload whose eviction was written and not seen yet → its uid."""
+        self._queued: dict[str, tuple[str, float]] = {}
+        """Key of a Workload without quota → since when it waits: as its own stamp says, and exactly."""
         self.on_due: Callable[[bool], None] = lambda urgent: None
         """Called when a cycle is due: at once, or soon."""
         self.on_queue: Listener = _nothing
@@ -215,6 +220,8 @@ class Hub:
             queue, local = known
             pending = self.pending.get(queue)
             if pending is not None:
+                if pending.blocked == key:
+                    self.wake_tree(queue)  # others may have lost against it
                 pending.remove(key)
                 if pending.head() is not None:
                     self._due(queue)
@@ -293,6 +300,7 @@ class Hub:
         if tree is None:
             return
         key, uid = key_of(tree), tree["metadata"]["uid"]
+        self._note_queued(key, new)
         if self.preempting.get(key) == uid and (new is None or conditions.evicted(new) or not conditions.reserved(new)):
             del self.preempting[key]
         held = self.cache.held(key)
@@ -327,6 +335,22 @@ class Hub:
                 self.enqueue(new)
                 return
             self.enqueue(new)
+
+    def _note_queued(self, key: str, workload: Tree | None) -> None:
+        if workload is None or conditions.reserved(workload) or conditions.finished(workload):
+            self._queued.pop(key, None)
+            return
+        stamp = _queued_stamp(workload)
+        known = self._queued.get(key)
+        if known is None or known[0] != stamp:
+            now, stamped = self.ctx.env.now(), from_stamp(stamp)
+            self._queued[key] = (stamp, now if now - stamped < _STAMP_SECONDS else stamped)
+
+    def queued_since(self, workload: Tree) -> float:
+        """Return since when a Workload waits for quota: since it was made or put back, to the moment where we saw that happen."""
+        stamp = _queued_stamp(workload)
+        known = self._queued.get(key_of(workload))
+        return known[1] if known is not None and known[0] == stamp else from_stamp(stamp)
 
     def _release(self, key: str) -> None:
         info = self.cache.release(key)
@@ -448,3 +472,11 @@ class Hub:
                 workload = self.workloads.get_key(key)
                 if workload is not None:
                     self.enqueue(workload)
+
+
+def _queued_stamp(workload: Tree) -> str:
+    requeued = conditions.find(workload, names.REQUEUED)
+    since: str = (
+        requeued["lastTransitionTime"] if requeued is not None and requeued["status"] == "True" else workload["metadata"]["creationTimestamp"]
+    )
+    return since

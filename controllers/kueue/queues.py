@@ -152,7 +152,9 @@ class Pending:
         """Take the head for a try: it is in flight until it is pushed, put aside or removed."""
         info = self.head()
         if info is not None:
-            del self.entries[info.key]
+            line = self.entries.pop(info.key).line
+            if line is not None:
+                heappop(line.heap)  # it is the line's first: left there, it would stand twice once it is pushed back
             self.in_flight = info.key
         return info
 

@@ -6,6 +6,7 @@ objects lag behind. A write that fails takes the assumption back; one of which t
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 
 from kubemini.api.resources import WORKLOADS
@@ -23,7 +24,6 @@ from kubemini.controllers.kueue.workloads import Info, holding
 from kubemini.controllers.kueue.writing import write_status
 from kubemini.machinery.errors import ApiStatus, NotFound
 from kubemini.runtime.controller import Context, Controller
-from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import split_key
 
 CYCLE = "cycle"
@@ -72,12 +72,13 @@ class Scheduler(Controller):
             return None
         self.cycles += 1
         entries = Cycle(hub).run(heads)
+        progress = any(self._changes_something(entry) for entry in entries)
         for entry in entries:
             self._remember(entry)
             if entry.outcome is Outcome.ADMITTED or entry.outcome is Outcome.DROPPED:
                 hub.dequeue(entry.info.key)
             else:
-                self._requeue(entry)
+                self._requeue(entry, progress=progress)
         if hub.ready or hub.waking:
             self.queue.add(CYCLE)
         for entry in entries:
@@ -92,7 +93,17 @@ class Scheduler(Controller):
 
     # ------------------------------------------------------------------ queues
 
-    def _requeue(self, entry: Entry) -> None:
+    def _changes_something(self, entry: Entry) -> bool:
+        """Tell whether the next cycle finds another world because of an entry: it takes quota, or evicts whom nobody has evicted."""
+        if entry.outcome is Outcome.PREEMPTING:
+            return any(not self._going(target.info) for target in entry.targets)
+        return entry.outcome is Outcome.ADMITTED
+
+    def _going(self, info: Info) -> bool:
+        return info.evicted or self.hub.preempting.get(info.key) == info.uid
+
+    def _requeue(self, entry: Entry, *, progress: bool) -> None:
+        """Put a loser back. One that lost against another entry is tried again at once, but waits when that would only lose in the same way again."""
         info, queue = entry.info, entry.queue
         pending = self.hub.pending.get(info.queue)
         if pending is None:
@@ -108,7 +119,8 @@ class Scheduler(Controller):
         if entry.requeue is Requeue.PENDING_PREEMPTION and not queue.strict:
             pending.prefer(info.key)
         immediate = entry.requeue in (Requeue.FAILED_AFTER_NOMINATION, Requeue.PENDING_PREEMPTION)
-        waits = entry.requeue is Requeue.PENDING_PREEMPTION or entry.outcome is Outcome.BLOCKED or (queue.strict and not immediate)
+        lost_for_now = entry.requeue is Requeue.FAILED_AFTER_NOMINATION and (entry.outcome is Outcome.BLOCKED or not progress)
+        waits = entry.requeue is Requeue.PENDING_PREEMPTION or lost_for_now or (queue.strict and not immediate)
         park = not immediate and (not queue.strict or entry.requeue is Requeue.NAMESPACE_MISMATCH)
         self.hub.requeue(info, park=park)
         if waits and not park and info.key in pending.entries:
@@ -146,7 +158,7 @@ class Scheduler(Controller):
             turned = reservation.sync_admitted(draft, hub.config, required, env.now())
             return True
 
-        before = info.tree
+        before, since = info.tree, hub.queued_since(info.tree)
         try:
             stored = await write_status(self._ctx, before, change)
         except ApiStatus:
@@ -157,7 +169,8 @@ class Scheduler(Controller):
             return
         if info.key in hub.cache.assumed:
             info.tree = stored
-        waited = round(env.now() - _queued_since(before))
+        # Upstream counts from a stamp cut to whole seconds and rounds: one wait reads as two numbers, by chance. This is the likelier one, always
+        waited = math.ceil(env.now() - since)
         considered = entry.assignment.considered()
         more = f"; Flavors considered: {considered}" if considered else ""
         self._ctx.recorder.event(
@@ -208,7 +221,7 @@ class Scheduler(Controller):
     async def _preempt(self, entry: Entry) -> None:
         for target in entry.targets:
             info = target.info
-            if info.evicted or self.hub.preempting.get(info.key) == info.uid:
+            if self._going(info):
                 continue
             self.hub.preempting[info.key] = info.uid
             try:
@@ -288,10 +301,3 @@ def _job_uid(workload: Tree) -> str:
 def _priority(info: Info) -> str:
     base = info.tree["spec"].get("priority") or 0
     return f"{info.priority} (base: {base}, boost: {info.priority - base})"
-
-
-def _queued_since(workload: Tree) -> float:
-    requeued = conditions.find(workload, names.REQUEUED)
-    if requeued is not None and requeued["status"] == "True":
-        return from_stamp(requeued["lastTransitionTime"])
-    return from_stamp(workload["metadata"]["creationTimestamp"])

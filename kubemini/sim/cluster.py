@@ -59,21 +59,23 @@ class SimCluster(Cluster):
 
     # ------------------------------------------------------------------ disturbances
 
-    async def fail_pod(self, namespace: str, name: str, *, exit_code: int = 1) -> None:
-        """Let a pod's containers exit as a crash does. A pod that is gone or has ended is left alone."""
+    async def fail_pod(self, namespace: str, name: str, *, exit_code: int = 1, uid: str = "") -> None:
+        """Let a pod's containers exit as a crash does. A pod that is gone, has ended or (with `uid`) is another one is left alone."""
         from kubemini.controllers.kubelet.statuses import terminated
 
         try:
             pod = await self.client.get(PODS, name, namespace)
+            if uid and pod["metadata"]["uid"] != uid:
+                return
             if pod["status"].get("phase") in ("Pending", "Running") and pod["spec"].get("nodeName"):
                 await self.client.update_status(PODS, {**pod, "status": terminated(pod, now=self.env.stamp(), exit_code=exit_code)})
         except NotFound:
             return
 
-    async def delete_pod(self, namespace: str, name: str) -> None:
-        """Delete a pod as a user does."""
+    async def delete_pod(self, namespace: str, name: str, *, uid: str = "") -> None:
+        """Delete a pod as a user does; with `uid` only that one (else `Conflict`)."""
         try:
-            await self.client.delete(PODS, name, namespace=namespace)
+            await self.client.delete(PODS, name, namespace=namespace, uid=uid)
         except NotFound:
             return
 

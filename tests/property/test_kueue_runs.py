@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import CLUSTER_QUEUES, JOBS, LOCAL_QUEUES, NODES, RESOURCE_FLAVORS, WORKLOADS
@@ -174,8 +174,20 @@ def test_promises_hold_in_calm(life: Life) -> None:
     play(life, PERFECT)
 
 
+LOSING_TO_ONE_THAT_WAITS = Life(
+    work=[Work(1, 2, 1, 47), Work(0, 3, 1, 32), Work(0, 2, 0, 45), Work(0, 2, 2, 24), Work(1, 3, 2, 4), Work(0, 4, 2, 45)],
+    cohort=True,
+    preempt=True,
+    strict=False,
+    steps=[Step(12, "None", 4), Step(14, "restart", 3)],
+    seed=10550,
+)
+"""One head loses its quota to another that waits for its victims: once it was tried again for ever, and time stood still."""
+
+
 @settings(deadline=None, max_examples=20)
 @given(LIVES)
+@example(LOSING_TO_ONE_THAT_WAITS)
 def test_promises_hold_under_faults(life: Life) -> None:
     """With stale caches, conflicts and lost answers too."""
     play(life, ROUGH)

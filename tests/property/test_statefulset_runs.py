@@ -89,16 +89,16 @@ async def disturb(cluster: SimCluster, plan: Plan, deletions: Deletions, what: s
         elif what == "restart":
             await cluster.restart("kube-controller-manager")
         elif target is not None:
-            deletions.excuse(target["metadata"]["uid"])
-            name = target["metadata"]["name"]
+            name, uid = target["metadata"]["name"], target["metadata"]["uid"]
+            deletions.excuse(uid)
             if what == "fail-pod":
-                await cluster.fail_pod("default", name)
+                await cluster.fail_pod("default", name, uid=uid)
             elif what == "delete-pod":
-                await cluster.delete_pod("default", name)
+                await cluster.delete_pod("default", name, uid=uid)
             elif what == "release":
                 await cluster.client.patch(PODS, name, {"metadata": {"labels": {"app": "other"}}}, namespace="default")
                 await cluster.settle(1)
-                await cluster.delete_pod("default", name)
+                await cluster.delete_pod("default", name, uid=uid)
     except (NotFound, Conflict):
         return
 

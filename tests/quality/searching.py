@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -25,7 +25,9 @@ from kubemini.store import Change
 from kubemini.testing.invariants import Checker, Invariant, InvariantViolation, View
 
 EXAMPLES = 30
-"""Lives that are played for one mutant at most, and by the product itself for each scenario."""
+"""Lives that are played by the product itself for each scenario."""
+PATIENCE = 6
+"""How many times as many lives are played for one mutant at most: the first finding ends the search, so only what is hard to find takes long."""
 SEED = 20
 """Of the draws."""
 END = "end of the life"
@@ -98,11 +100,12 @@ class _Search:
         self.found = Finding(invariant, text, self.played, time.process_time() - self.began)
 
 
-def search(scenario: Scenario[Any], swaps: Iterable[Swap] = ()) -> Finding | None:
+def search(scenario: Scenario[Any], swaps: Sequence[Swap] = ()) -> Finding | None:
     """Play lives with these replacements; return the first finding, None where all is well."""
+    lives = scenario.examples * (PATIENCE if swaps else 1)
     state = _Search(scenario)
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
-    budget = settings(max_examples=scenario.examples, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=quiet)
+    budget = settings(max_examples=lives, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=quiet)
     patches = [patch.object(swap.where, swap.name, swap.instead) for swap in swaps]
     logging.disable(logging.ERROR)
     try:

@@ -1,5 +1,6 @@
 """Informers: what handlers hear and indexes know, and what a change costs, counted in calls."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_indexes_are_what_a_search_finds(seed: int) -> None:
     """However objects come, change and go, an index that names what it reads gives what a search through all objects gives."""
     random = Random(seed)
     informer = Informer(PODS)
-    functions = {
+    functions: dict[str, Callable[[Tree], tuple[str, ...]]] = {
         "spec": lambda obj: (obj["spec"]["of"],),
         "labels": lambda obj: tuple(obj["metadata"]["labels"].values()),
         "ownerReferences": lambda obj: tuple(each["uid"] for each in obj["metadata"]["ownerReferences"]),
@@ -106,7 +107,11 @@ def test_indexes_are_what_a_search_finds(seed: int) -> None:
     for part, function in functions.items():
         informer.add_index(part, function, reads=(part,))
     informer.add_index("marked", lambda obj: ("yes",) if "mark" in obj["metadata"]["labels"] else (), reads=("labels",), marks=("mark",))
-    informer.add_index("any", lambda obj: (obj["status"]["of"] + obj["spec"]["of"],))
+
+    def either(obj: Tree) -> tuple[str, ...]:
+        return (obj["status"]["of"] + obj["spec"]["of"],)
+
+    informer.add_index("any", either)
     for revision in range(300):
         name = f"p{random.randrange(8)}"
         old = informer.get(name, "default")
@@ -115,7 +120,7 @@ def test_indexes_are_what_a_search_finds(seed: int) -> None:
         else:
             informer.change("MODIFIED", changed(random, old, name, revision))
         objects = informer.list()
-        for index, function in {**functions, "any": lambda obj: (obj["status"]["of"] + obj["spec"]["of"],)}.items():
+        for index, function in {**functions, "any": either}.items():
             for value in ("a", "b", "Job", "n", "ab"):
                 found = {each["metadata"]["name"] for each in informer.by_index(index, value)}
                 assert found == {each["metadata"]["name"] for each in objects if value in function(each)}
