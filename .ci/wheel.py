@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = (("api", "kubemini/api"), ("bench", "kubemini/benchmarks"), ("controllers", "kubemini/controllers"), ("kubemini", "kubemini"))
 PROBE = """
 import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -48,8 +49,8 @@ def _build(folder: Path) -> Path:
     copy.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    links = {"kubemini/api", "kubemini/controllers"}
-    for name in ("api", "controllers", "kubemini"):
+    links = {"kubemini/api", "kubemini/benchmarks", "kubemini/controllers"}
+    for name in ("api", "bench", "controllers", "kubemini"):
         shutil.copytree(
             ROOT / name, copy / name, ignore=lambda parent, names: [n for n in names if n == "__pycache__" or f"{Path(parent).name}/{n}" in links]
         )
@@ -60,10 +61,10 @@ def _build(folder: Path) -> Path:
 
 def _expected() -> set[str]:
     found: set[str] = set()
-    for folder, prefix in (("api", "kubemini/api"), ("controllers", "kubemini/controllers"), ("kubemini", "kubemini")):
+    for folder, prefix in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             relative = path.relative_to(ROOT / folder)
-            behind_link = folder == "kubemini" and relative.parts[0] in ("api", "controllers")
+            behind_link = folder == "kubemini" and relative.parts[0] in ("api", "benchmarks", "controllers")
             if path.is_file() and not behind_link and "__pycache__" not in relative.parts:
                 found.add(f"{prefix}/{relative.as_posix()}")
     return found

@@ -16,7 +16,7 @@ import pytest
 import kubemini
 
 ROOT = Path(__file__).resolve().parents[2]
-MAPPED = {"kubemini.api": "api", "kubemini.controllers": "controllers"}
+MAPPED = {"kubemini.api": "api", "kubemini.benchmarks": "bench", "kubemini.controllers": "controllers"}
 """Packages whose code stands at the top of the repository, and is linked to inside `kubemini/`."""
 
 
@@ -86,7 +86,7 @@ def test_data_files_are_packaged() -> None:
 
 @pytest.mark.parametrize("name,folder", MAPPED.items())
 def test_mapped_packages_are_linked(name: str, folder: str) -> None:
-    """`kubemini/api` and `kubemini/controllers` are relative links to the folders that the wheel maps there."""
+    """`kubemini/api`, `kubemini/benchmarks` and `kubemini/controllers` are relative links to the folders that the wheel maps there."""
     link = ROOT / name.replace(".", "/")
     assert link.is_symlink()
     assert link.readlink() == Path("..") / folder
