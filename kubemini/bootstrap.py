@@ -8,7 +8,8 @@ from kubemini.api.resources import NAMESPACES, PRIORITY_CLASSES, SERVICES, STORA
 from kubemini.api.trees import Tree
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-DEFAULT_CLASS = "standard"
+STORAGE_CLASS_NAMES = ("kwok-volume", "standard")
+"""Both provision at once. The first is the default, named as simulated clusters name it; the other is what manifests for clusters in a cloud ask for."""
 
 
 def objects(operators: Sequence[str] = ()) -> list[tuple[Resource, Tree]]:
@@ -37,19 +38,20 @@ def objects(operators: Sequence[str] = ()) -> list[tuple[Resource, Tree]]:
             ("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
         )
     ]
-    made.append(
+    made += [
         (
             STORAGE_CLASSES,
             {
                 "apiVersion": "storage.k8s.io/v1",
                 "kind": "StorageClass",
-                "metadata": {"name": DEFAULT_CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+                "metadata": {"name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"} if number == 0 else {}},
                 "provisioner": "kubemini.dev/simulated",
                 "reclaimPolicy": "Delete",
                 "volumeBindingMode": "Immediate",
             },
         )
-    )
+        for number, name in enumerate(STORAGE_CLASS_NAMES)
+    ]
     made.append(
         (
             SERVICES,

@@ -205,7 +205,8 @@ def terminated(pod: Tree, *, now: str, exit_code: int, reason: str = "", message
     if reason:
         status |= {"reason": reason, "message": message}
     generation = pod["metadata"].get("generation")
-    done = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+    # One that is taken down because it is deleted gives no reason, as the recorded control plane's kubelets gave none
+    done = "PodCompleted" if phase == "Succeeded" else "" if "deletionTimestamp" in pod["metadata"] else "PodFailed"
     status["conditions"] = conditions(
         old.get("conditions"),
         now,

@@ -41,6 +41,8 @@ class GroupController(Controller):
         self._nodes = ctx.informer(NODES)
         self._deleted: dict[str, None] = {}
         """Uids of leaders that were deleted here and are not gone yet: a failure takes a group down once."""
+        self._vanishing: dict[str, Tree] = {}
+        """Pods that were deleted without grace, as they were last: they may be gone before anybody looks, and their groups still go with them."""
         self._caches.pods.on_change(self._on_pod, marks=(names.NAME,))
         self._caches.stateful.on_change(self._on_stateful_set)
 
@@ -51,6 +53,8 @@ class GroupController(Controller):
             return
         labels = new["metadata"].get("labels")
         if labels and names.NAME in labels:
+            if restarting.vanishes(new):
+                self._vanishing[key_of(new)] = new
             self.queue.add(key_of(new))
 
     def _on_stateful_set(self, old: Tree | None, new: Tree | None) -> None:
@@ -62,10 +66,15 @@ class GroupController(Controller):
             self.queue.add(f"{changed['metadata']['namespace']}/{owner['name']}")
 
     async def reconcile(self, key: str) -> float | None:
-        """Look at one pod."""
+        """Look at one pod, and at the one before it of its name that went without grace."""
         pod = self._caches.pods.get_key(key)
-        if pod is None:
-            return None
+        gone = self._vanishing.get(key)
+        if gone is not None and (pod is None or pod["metadata"]["uid"] != gone["metadata"]["uid"]):
+            await self._look_at(gone)
+        self._vanishing.pop(key, None)
+        return None if pod is None else await self._look_at(pod)
+
+    async def _look_at(self, pod: Tree) -> float | None:
         meta = pod["metadata"]
         labels = meta.get("labels") or {}
         for label in (names.NAME, names.WORKER_INDEX):

@@ -26,6 +26,16 @@ def in_trouble(pod: Tree) -> bool:
     return any(each.get("restartCount", 0) > 0 for part in ("initContainerStatuses", "containerStatuses") for each in status.get(part) or ())
 
 
+def vanishes(pod: Tree) -> bool:
+    """Tell whether a pod that has not ended is deleted without grace: nothing will keep it. One that has ended is only replaced (it vanishes unseen upstream)."""
+    meta = pod["metadata"]
+    return (
+        "deletionTimestamp" in meta
+        and not meta.get("deletionGracePeriodSeconds")
+        and (pod.get("status") or {}).get("phase") not in ("Failed", "Succeeded")
+    )
+
+
 def recreates(owner: LwsView, pod: Tree, group: Sequence[Tree]) -> bool:
     """Tell whether a pod's trouble asks for its group to be recreated. `group` are the pods that carry its group index."""
     if owner.restart_policy not in RECREATING or not in_trouble(pod):

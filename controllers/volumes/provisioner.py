@@ -1,4 +1,4 @@
-"""The simulated provisioner behind class ``standard``: makes a volume for each claim handed to it, deletes it when it is released, and grows it.
+"""The simulated provisioner of every StorageClass that names it: makes a volume for each claim handed to it, deletes it when it is released, and grows it.
 
 Behaves as an external CSI provisioner and resizer do. Parameters of a StorageClass with provisioner ``kubemini.dev/simulated``:
 

@@ -47,6 +47,10 @@ class Deleting(Writing):
         kept = self._kept(kind, obj, options, ctx)
         table = self.store.table(kind.storage)
         if kept is None:
+            if strategy.graceful and not options.dry_run and "deletionTimestamp" not in meta:
+                # What could have had grace is seen to be deleted before it is gone
+                marked = {**obj, "metadata": objectmeta.marked(meta, now=self.env.now(), grace=0)}
+                record = table.update(record.key, marked, record.revision)
             shown = record if options.dry_run else table.delete(record.key, record.revision)
             if not options.dry_run:
                 strategy.after_delete(shown.obj, ctx)

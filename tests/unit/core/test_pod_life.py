@@ -7,6 +7,7 @@ import pytest
 from kubemini.machinery.pod_requests import aggregate, qos_class
 from kubemini.server.kinds.core.pod_spec_defaults import default_pod, default_pod_spec, default_pod_template, pull_policy
 from kubemini.server.options import DeleteOptions
+from kubemini.store import Change
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,20 @@ def test_only_scheduled_pods_are_deleted_gracefully(desk: Any, spec: dict[str, A
     desk.delete("Pod", "x", options=DeleteOptions(grace=asked))
     found = desk.api.reader.get("pods", "default", "x")
     assert (None if found is None else found["metadata"]["deletionGracePeriodSeconds"]) == grace
+
+
+def test_a_deletion_without_grace_is_seen_before_the_pod_is_gone(desk: Any) -> None:
+    """Watchers hear of a marked pod first, then of its end, as on a real server."""
+    desk.pod(nodeName="n")
+    heard: list[tuple[bool, bool]] = []
+
+    def observe(table: str, change: Change) -> None:
+        if table == "pods" and change.old is not None:
+            heard.append(("deletionTimestamp" in change.old.obj["metadata"], change.new is None))
+
+    desk.api.store.observer = observe
+    desk.delete("Pod", "x", options=DeleteOptions(grace=0))
+    assert heard == [(False, False), (True, True)]
 
 
 # ------------------------------------------------------------------------------------------------------ warnings
