@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
 from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
+from kubemini.controller_metrics import ControllerMetrics
 from kubemini.dns.zone import Zone
 from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
@@ -30,6 +31,7 @@ class ServedCluster(Cluster):
         self.token = token
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
+        self.facade.metrics.collectors.append(ControllerMetrics(self.managers.values))
         self._webhooks = UserWebhooks(self.store, self.server.reader)
         self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)

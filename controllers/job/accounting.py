@@ -16,7 +16,7 @@ from kubemini.controllers.job.counting import Counts
 from kubemini.controllers.job.managing import last_failures
 from kubemini.controllers.job.pods import FINALIZER, index_of, tracked
 from kubemini.controllers.job.status import StatusDraft
-from kubemini.controllers.job.verdict import Verdict
+from kubemini.controllers.job.verdict import REACHED, Verdict
 from kubemini.controllers.job.view import JobView
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context
@@ -35,6 +35,8 @@ class Ended:
     succeeded: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     release: list[Tree] = field(default_factory=list)
+    more: bool = False
+    """There are more than one pass accounts for: the Job cannot end yet."""
 
 
 def collect(
@@ -79,7 +81,7 @@ def collect(
                 found.failed.append(uid)
             found.release.append(pod)
     if len(found.release) > PER_PASS:
-        found.release = found.release[:PER_PASS]
+        found.release, found.more = found.release[:PER_PASS], True
         listed = {pod["metadata"]["uid"] for pod in found.release}
         found.succeeded = [uid for uid in found.succeeded if uid in listed]
         found.failed = [uid for uid in found.failed if uid in listed]
@@ -106,10 +108,11 @@ class Accounting:
         draft.uncounted_failed += [uid for uid in ended.failed if uid not in draft.uncounted_failed]
         if job.indexed:
             draft.succeeded = _how_many(draft.completed_indexes)
-        if verdict is None:
+        if verdict is None or (ended.more and verdict is REACHED):
+            # Completions are reached by what the status knows of
             return None
         draft.set(verdict.type, "True", verdict.reason, verdict.message, stamp)
-        return verdict if draft.terminating == 0 else None
+        return verdict if draft.terminating == 0 and not ended.more else None
 
     async def flush(
         self,
@@ -120,8 +123,8 @@ class Accounting:
         write: Write,
         terminal: Verdict | None,
         stamp: str,
-    ) -> None:
-        """Write, release, count, write again: each write only when it changes something. Raise what a write raises; nothing is lost then."""
+    ) -> bool:
+        """Write, release, count, write again: each write only when it changes something. Tell whether the Job has ended. Raise what a write raises; nothing is lost then."""
         base = job.tree
         first = draft.render()
         released = {pod["metadata"]["uid"] for pod in ended.release}
@@ -137,13 +140,15 @@ class Accounting:
         draft.failed += len(counted_failed)
         draft.uncounted_succeeded = [uid for uid in draft.uncounted_succeeded if uid in waiting]
         draft.uncounted_failed = [uid for uid in draft.uncounted_failed if uid in waiting]
-        if terminal is not None and not waiting:
+        finished = terminal is not None and not waiting
+        if terminal is not None and finished:
             self._finish(draft, terminal, stamp)
         last = draft.render()
         if last != (base.get("status") or {}):
             await write(last, base)
         if failures:
             raise Conflict("some finalizers could not be removed")
+        return finished
 
     def _still_tracked(self, job: JobView, uid: str, removing: dict[str, None]) -> bool:
         """Tell whether an uncounted pod of an earlier pass still carries its finalizer as far as the cache shows."""
@@ -181,4 +186,4 @@ class Accounting:
 
 
 def _how_many(text: str) -> int:
-    return len(indexes.parse(text))
+    return indexes.size(text)

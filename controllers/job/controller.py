@@ -6,7 +6,7 @@ counter. A crash between any two steps leaves a state from which the next pass g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubemini.api.resources import JOBS, PODS
@@ -17,6 +17,7 @@ from kubemini.controllers.job.backoff import Record
 from kubemini.controllers.job.claiming import Claims
 from kubemini.controllers.job.counting import Counts, Looks, completed_indexes, count
 from kubemini.controllers.job.managing import Plan, plan
+from kubemini.controllers.job.metrics import CREATED, DELETED, RECONCILING, TRACKING, Metrics
 from kubemini.controllers.job.per_index import newly_failed_indexes
 from kubemini.controllers.job.pods import FINALIZER, PodFactory, finished_at, is_ready, phase, tracked
 from kubemini.controllers.job.status import StatusDraft
@@ -26,7 +27,7 @@ from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.expectations import Expectations
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
-from kubemini.runtime.workqueue import Backoff
+from kubemini.runtime.workqueue import Backoff, WorkQueue
 
 BATCH_SECONDS, BATCH_PER_POD = 0.3, 50e-6
 """Pod events are answered together (upstream: after 1 s): a pass follows the first change after this long; longer for a Job with many pods, so that the
@@ -55,6 +56,8 @@ class _Memory:
     factory: tuple[Tree, PodFactory] | None = None
     verdict: Verdict | None = None
     """The end that pods were deleted for: it stands although writing it did not work, for without those pods another one, or none, might be found."""
+    action: str = RECONCILING
+    """What the pass that is under way did to the pods."""
 
 
 class JobController(Controller):
@@ -62,6 +65,13 @@ class JobController(Controller):
 
     name = "job"
     component = "job-controller"
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Upstream's longest wait after an error
+        self.queue = WorkQueue(backoff=Backoff(limit=60.0))
+        self.metrics = Metrics()
+        self.families = self.metrics.all()
 
     def setup(self, ctx: Context) -> None:
         """Follow Jobs and pods."""
@@ -85,6 +95,8 @@ class JobController(Controller):
             if old is not None:
                 self.queue.add(key_of(old))
             return
+        if old is None and JobView(new).foreign:
+            self.metrics.foreign.inc(new["spec"]["managedBy"])
         if (
             old is None
             or old["metadata"]["uid"] != new["metadata"]["uid"]
@@ -131,6 +143,7 @@ class JobController(Controller):
                 return
         elif new is not None and not _matters(old, new):
             return
+        self.metrics.pod_changed(old, new)
         if new is None or ("deletionTimestamp" in new["metadata"] and (old is None or "deletionTimestamp" not in old["metadata"])):
             self._expectations.deletion_observed(uid, pod_uid)
         memory = self._memory.get(key)
@@ -168,18 +181,26 @@ class JobController(Controller):
             memory = self._memory[key] = _Memory(job.uid)
         memory.skipped = int(job.meta["resourceVersion"]) < memory.written
         if memory.skipped:
+            self.metrics.stale.inc()
             return None
         if job.finished:
             self._expectations.forget(job.uid)
             await self._release(self._owned(job))
             return None
         if not self._expectations.satisfied(job.uid):
+            self.metrics.passed(job, RECONCILING, 0.0, failed=False)
             return self._expectations.lapses_in(job.uid)
         if job.spec.get("completionMode", "NonIndexed") not in ("NonIndexed", "Indexed"):
             self._ctx.recorder.event(tree, "Warning", "UnknownCompletionMode", "Skipped Job sync because completion mode is unknown")
             return None
-        pods = await self._claims.claim(job, self._owned(job))
-        return await self._pass(job, pods, memory)
+        began, failed, memory.action = self._ctx.env.now(), True, RECONCILING
+        try:
+            pods = await self._claims.claim(job, self._owned(job))
+            again = await self._pass(job, pods, memory)
+            failed = False
+        finally:
+            self.metrics.passed(job, memory.action, self._ctx.env.now() - began, failed=failed)
+        return again
 
     def _owned(self, job: JobView) -> Sequence[Tree]:
         return self._pods.by_index("controller", job.uid)
@@ -215,7 +236,7 @@ class JobController(Controller):
                 counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running")]
                 removed, counts.active, counts.ready = counts.active, [], 0
         if memory.verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
-            done = await self._manage(job, counts, memory, succeeded, completed, failed_indexes, ignored, record.remaining(now), now)
+            done = await self._manage(job, counts, memory, succeeded, failed, completed, failed_indexes, ignored, record.remaining(now), now)
             again = done.again
             if is_complete(job, counts, succeeded):
                 # Suspended or not; an end needs a start
@@ -228,6 +249,8 @@ class JobController(Controller):
             draft.failed_indexes = indexes.text(failed_indexes)
         ended = collect(job, counts, verdict, removed, ignored, failed_indexes, memory.removing)
         await self._account(job, draft, ended, verdict, memory, record, stamp)
+        if matches:
+            self._count_matches(counts, ended, matches)
         return _soonest(again, self._deadline(job, started, now))
 
     # ------------------------------------------------------------------ pods
@@ -238,6 +261,7 @@ class JobController(Controller):
         counts: Counts,
         memory: _Memory,
         succeeded: int,
+        failed: int,
         completed: list[int],
         failed_indexes: list[int] | None,
         ignored: set[str],
@@ -248,6 +272,7 @@ class JobController(Controller):
             found = Plan(delete=counts.active)
         else:
             found = plan(job, counts, succeeded=succeeded, completed=completed, failed_indexes=failed_indexes, ignored=ignored, wait=wait, now=now)
+        memory.action = DELETED if found.delete else CREATED if found.create else TRACKING
         if found.delete:
             await self._delete(job, found.delete, release=True)
             gone = {pod["metadata"]["uid"] for pod in found.delete}
@@ -255,10 +280,10 @@ class JobController(Controller):
             counts.terminating += found.delete
             counts.active = [pod for pod in counts.active if pod["metadata"]["uid"] not in gone]
         elif found.create:
-            await self._create(job, counts, memory, found)
+            await self._create(job, counts, memory, found, failed)
         return found
 
-    async def _create(self, job: JobView, counts: Counts, memory: _Memory, found: Plan) -> None:
+    async def _create(self, job: JobView, counts: Counts, memory: _Memory, found: Plan, failed: int) -> None:
         if memory.factory is None or memory.factory[0] is not job.spec["template"]:
             memory.factory = (job.spec["template"], PodFactory.of(job.tree))
         factory = memory.factory[1]
@@ -268,6 +293,7 @@ class JobController(Controller):
             try:
                 pod = await client.create(PODS, factory.make(one.index, failures=one.failures, ignored=one.ignored))
             except ApiStatus as refused:
+                self.metrics.created(job, counts, failed, made=position, refused=1)
                 for _ in range(len(found.create) - position):
                     self._expectations.creation_observed(job.uid)
                 if not _terminating_namespace(refused):
@@ -276,6 +302,7 @@ class JobController(Controller):
                 return
             counts.active.append(pod)
             recorder.event(job.tree, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+        self.metrics.created(job, counts, failed, made=len(found.create), refused=0)
         self._refused.forget(job.uid)
 
     async def _delete(self, job: JobView, pods: Sequence[Tree], *, release: bool) -> bool:
@@ -370,24 +397,42 @@ class JobController(Controller):
         self, job: JobView, draft: StatusDraft, ended: Ended, verdict: Verdict | None, memory: _Memory, record: Record, stamp: str
     ) -> None:
         terminal = self._accounting.prepare(job, draft, ended, verdict, stamp)
+        known = False
 
         async def write(status: Tree, base: Tree) -> Tree:
             written = await self._ctx.client.update_status(JOBS, {**base, "status": status})
-            memory.written = int(written["metadata"]["resourceVersion"])
+            nonlocal known
+            memory.written, known = int(written["metadata"]["resourceVersion"]), True
+            self.metrics.written(job, base.get("status") or {}, status)
             return written
 
         try:
-            await self._accounting.flush(job, draft, ended, memory.removing, write, terminal, stamp)
+            finished = await self._accounting.flush(job, draft, ended, memory.removing, write, terminal, stamp)
+            known = True
         finally:
-            if memory.written:
+            if known:
+                # Otherwise the next pass finds the same ends again
                 memory.record = record
-        if terminal is not None:
-            self._say_finished(job, terminal)
+        if finished and terminal is not None:
+            self._say_finished(job, terminal, draft.succeeded)
 
-    def _say_finished(self, job: JobView, verdict: Verdict) -> None:
+    def _count_matches(self, counts: Counts, ended: Ended, matches: Mapping[str, pod_failure_policy.Match]) -> None:
+        """Count the failures that a rule of the failure policy matched, once each: as they are accounted for."""
+        new = {pod["metadata"]["uid"] for pod in counts.failed}
+        for pod in ended.release:
+            uid = pod["metadata"]["uid"]
+            if uid in new and (found := matches.get(uid)) is not None and found is not pod_failure_policy.COUNT:
+                self.metrics.by_policy.inc(found.action)
+
+    def _say_finished(self, job: JobView, verdict: Verdict, succeeded: int) -> None:
+        self.metrics.ended(job, verdict.reason, failed=verdict.failure)
         if verdict.failure:
             self._ctx.recorder.event(job.tree, "Warning", verdict.reason, verdict.message)
         else:
+            if job.completions is not None and succeeded > job.completions:
+                self._ctx.recorder.event(
+                    job.tree, "Warning", "TooManySucceededPods", "Too many succeeded pods running after completion count reached"
+                )
             self._ctx.recorder.event(job.tree, "Normal", "Completed", "Job completed")
 
     def _deadline(self, job: JobView, started: float | None, now: float) -> float | None:

@@ -24,6 +24,20 @@ def parse(text: str | None, limit: int | None = None) -> list[int]:
     return found
 
 
+def size(text: str | None) -> int:
+    """Return how many indexes a text names, without listing them.
+
+    >>> size("0,1,3-5"), size("0-99999"), size("")
+    (5, 100000, 0)
+    """
+    count = 0
+    for part in (text or "").split(","):
+        if part:
+            first, dash, last = part.partition("-")
+            count += int(last) - int(first) + 1 if dash else 1
+    return count
+
+
 def text(indexes: Iterable[int]) -> str:
     """Return the canonical text of ascending, distinct indexes: runs of three and more as ``a-b``, runs of two as ``a,b``.
 

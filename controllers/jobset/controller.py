@@ -64,6 +64,7 @@ class JobSetController(Controller):
     def __init__(self, kubernetes_version: str = DEFAULT_VERSION) -> None:
         super().__init__()
         self.metrics = Metrics()
+        self.families = self.metrics.all()
         self._version = kubernetes_version
         self._writes = 0
 

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-
-@dataclass(slots=True)
-class Counter:
-    """A monotonic counter with labels. `samples` holds a value per tuple of label values, in the order of first use."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: dict[tuple[str, ...], int] = field(default_factory=dict)
-
-    def inc(self, *values: str) -> None:
-        """Count one up."""
-        self.samples[values] = self.samples.get(values, 0) + 1
+from kubemini.runtime.telemetry import Counter
 
 
 class Metrics:

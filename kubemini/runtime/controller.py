@@ -17,6 +17,7 @@ from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.informer import Informer, Informers
 from kubemini.runtime.keys import controller_of
 from kubemini.runtime.recorder import Recorder
+from kubemini.runtime.telemetry import Families
 from kubemini.runtime.workqueue import WorkQueue
 
 
@@ -42,6 +43,8 @@ class Controller:
 
     name = ""
     workers = 1
+    families: Families = ()
+    """What it counts about itself for ``/metrics``."""
 
     def __init__(self) -> None:
         self.queue: WorkQueue[str] = WorkQueue()

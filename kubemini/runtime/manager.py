@@ -25,6 +25,9 @@ SLICE = 0.002
 START_RETRY = 1.0
 """Seconds after which a controller that could not take its first look tries again."""
 
+OUTCOMES = ("success", "error", "requeue_after")
+"""Results of reconciles as controller-runtime counts them: done, failed, and to be taken up again after some time. Two controllers never share a name."""
+
 _log = logging.getLogger("kubemini.controllers")
 
 
@@ -54,6 +57,8 @@ class Manager:
         self._slice = slice_seconds
         self._on_error = on_error
         self._tasks: list[asyncio.Task[None]] = []
+        self.outcomes: dict[str, dict[str, int]] = {each.name: dict.fromkeys(OUTCOMES, 0) for each in self.controllers}
+        """How reconciles ended, by controller: see `OUTCOMES`."""
         for controller in self.controllers:
             component = getattr(controller, "component", None) or f"{controller.name}-controller"
             recorder = self.recorders.setdefault(component, Recorder(client, env, component))
@@ -82,6 +87,7 @@ class Manager:
     async def _work(self, controller: Controller) -> None:
         queue = controller.queue
         loop = asyncio.get_running_loop()
+        outcomes = self.outcomes[controller.name]
         began = loop.time()
         while True:
             key = queue.try_get()
@@ -94,18 +100,24 @@ class Manager:
             try:
                 again = await controller.reconcile(key)
             except Conflict:
+                outcomes["error"] += 1
                 queue.add_rate_limited(key)
             except ApiStatus as refused:
+                outcomes["error"] += 1
                 _log.debug("%s %s: %s", controller.name, key, refused)
                 queue.add_rate_limited(key)
             except Exception as problem:  # noqa: BLE001  one broken reconcile must not end the loop; it is reported
+                outcomes["error"] += 1
                 _log.exception("%s %s failed", controller.name, key)
                 if self._on_error is not None:
                     self._on_error(controller, key, problem)
                 queue.add_rate_limited(key)
             else:
                 queue.forget(key)
-                if again is not None:
+                if again is None:
+                    outcomes["success"] += 1
+                else:
+                    outcomes["requeue_after"] += 1
                     queue.add_after(key, again)
             finally:
                 queue.done(key)

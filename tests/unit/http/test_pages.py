@@ -6,6 +6,7 @@ import httpx
 import pytest
 from aiohttp import web
 
+from kubemini.api.resources import JOB_SETS, JOBS
 from kubemini.machinery.errors import ApiStatus, TooManyRequests
 from kubemini.machinery.openapi.protobuf import encode
 from kubemini.server.options import Caller
@@ -41,6 +42,29 @@ async def test_metrics(http: httpx.AsyncClient) -> None:
     labels = 'code="200",component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="LIST",version="v1"'
     assert f"apiserver_request_total{{{labels}}} 2.0" in page
     assert 'apiserver_storage_objects{resource="namespaces"}' in page
+
+
+async def test_metrics_of_controllers() -> None:
+    """The page has what controllers count of themselves, their work queues, and for operators the outcomes of reconciles."""
+    job = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}}
+    meta = {"name": "js", "namespace": "default"}
+    async with ServedCluster(tls=False, controllers="namespaces,service-accounts,job,jobset", seed=1) as served:
+        body = {"replicatedJobs": [{"name": "w", "replicas": 0, "template": {"spec": job}}]}
+        await served.client.create(JOB_SETS, {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": meta, "spec": body})
+        await served.client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {**job, "completions": 0}})
+        await served.wait("job/js", "condition=Complete")
+        await served.wait("jobset/js", "jsonpath={.status.restarts}=0")
+        async with httpx.AsyncClient(base_url=served.listener.url) as client:
+            page = (await client.get("/metrics")).text.splitlines()
+    assert 'job_controller_jobs_finished_total{completion_mode="NonIndexed",reason="CompletionsReached",result="succeeded"} 1.0' in page
+    bucket = 'job_controller_job_sync_duration_seconds_bucket{action="tracking",completion_mode="NonIndexed",le="+Inf",result="success"}'
+    assert any(line.startswith(bucket) for line in page)
+    assert "# TYPE jobset_failed_total counter" in page
+    assert 'workqueue_depth{name="job"} 0.0' in page
+    assert 'controller_runtime_reconcile_errors_total{controller="jobset"} 0.0' in page
+    (done,) = (line for line in page if line.startswith('controller_runtime_reconcile_total{controller="jobset",result="success"}'))
+    assert float(done.split()[-1]) >= 1
+    assert not any('controller="job"' in line for line in page)
 
 
 async def test_retry_after(served: ServedCluster, http: httpx.AsyncClient) -> None:

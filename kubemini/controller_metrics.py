@@ -1,0 +1,84 @@
+"""What `/metrics` says of controllers: their own counters, their work queues, and for operators the outcomes of their reconciles.
+
+Names and labels are those of client-go's work queue, of controller-runtime, and of each controller. A real cluster serves them by process; here one page has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kubemini.components import OPERATORS
+from kubemini.runtime.controller import Controller
+from kubemini.runtime.manager import Manager
+from kubemini.runtime.telemetry import Family, Histogram
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_BUILT_WITH_RUNTIME = tuple(f"kubemini.controllers.{name}." for name in OPERATORS)
+"""Modules of controllers whose originals stand on controller-runtime."""
+
+
+class ControllerMetrics:
+    """A collector (prometheus-client's interface) over the managers that run at the time."""
+
+    def __init__(self, managers: Callable[[], Iterable[Manager]]) -> None:
+        self._managers = managers
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        depth = GaugeMetricFamily("workqueue_depth", "Current depth of workqueue by workqueue", labels=("name",))
+        adds = CounterMetricFamily("workqueue_adds", "Total number of adds handled by workqueue", labels=("name",))
+        retries = CounterMetricFamily("workqueue_retries", "Total number of retries handled by workqueue", labels=("name",))
+        reconciles = CounterMetricFamily(
+            "controller_runtime_reconcile", "Total number of reconciliations per controller", labels=("controller", "result")
+        )
+        errors = CounterMetricFamily(
+            "controller_runtime_reconcile_errors", "Total number of reconciliation errors per controller", labels=("controller",)
+        )
+        families: dict[str, Metric] = {}
+        for manager in self._managers():
+            for controller in manager.controllers:
+                queue = controller.queue
+                depth.add_metric((controller.name,), len(queue))
+                adds.add_metric((controller.name,), queue.adds)
+                retries.add_metric((controller.name,), queue.retries)
+                if _is_operator(controller):
+                    outcomes = manager.outcomes[controller.name]
+                    for result, count in outcomes.items():
+                        reconciles.add_metric((controller.name, result), count)
+                    errors.add_metric((controller.name,), outcomes["error"])
+                for family in controller.families:
+                    _merge(families, family)
+        yield from (depth, adds, retries, reconciles, errors)
+        yield from families.values()
+
+
+def _is_operator(controller: Controller) -> bool:
+    return type(controller).__module__.startswith(_BUILT_WITH_RUNTIME)
+
+
+def _merge(families: dict[str, Metric], family: Family) -> None:
+    """Add a family, or its samples to the one of that name."""
+    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+    found = families.get(family.name)
+    if isinstance(family, Histogram):
+        if found is None:
+            found = families[family.name] = HistogramMetricFamily(family.name, family.help, labels=family.labels)
+        assert isinstance(found, HistogramMetricFamily)
+        for values, (counts, total) in family.samples.items():
+            running, buckets = 0, []
+            for bound, count in zip((*map(str, family.bounds), "+Inf"), counts, strict=True):
+                running += count
+                buckets.append((bound, float(running)))
+            found.add_metric(values, buckets, total[0])
+        return
+    if found is None:
+        found = families[family.name] = CounterMetricFamily(family.name.removesuffix("_total"), family.help, labels=family.labels)
+    assert isinstance(found, CounterMetricFamily)
+    for values, count in family.samples.items():
+        found.add_metric(values, count)
