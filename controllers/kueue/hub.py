@@ -276,14 +276,14 @@ class Hub:
         chosen: dict[str, None] = {}
         for name in list(self.ready):
             pending = self.pending.get(name)
-            if pending is None or pending.head() is None or name not in self.cache.queues:
+            if pending is None or name not in self.cache.queues or not self.cache.health(name).active or pending.head() is None:
                 del self.ready[name]
             else:
                 chosen[name] = None
         for name in list(chosen):
             for other in self.cache.tree_of(self.cache.queues[name]):
                 pending = self.pending.get(other)
-                if pending is not None and pending.blocked is not None:
+                if pending is not None and pending.blocked is not None and self.cache.health(other).active:
                     pending.blocked = None
                     chosen[other] = None
         found = []
