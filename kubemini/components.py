@@ -59,6 +59,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("volumes", CONTROLLER_MANAGER),
         ("resource-claims", CONTROLLER_MANAGER),
         ("quota", CONTROLLER_MANAGER),
+        ("admission-policies", CONTROLLER_MANAGER),
         ("nodes", CONTROLLER_MANAGER),
         ("scheduler", "kube-scheduler"),
         ("kubelet", "kubelet"),

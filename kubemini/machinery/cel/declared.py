@@ -147,9 +147,9 @@ def declared(schema: Tree, *, root: bool = False, name: str = "selfType", resolv
     """Return what CEL sees of a structural schema; None where it sees nothing (no type, or preserved unknown fields).
 
     `root` adds apiVersion, kind, metadata.name and metadata.generateName; `name` is what error texts call an object type; `resolve`
-    follows ``$ref``.
+    follows ``$ref``, and ``allOf`` where that is how a reference is written.
     """
-    if resolve is not None and "$ref" in schema:
+    if resolve is not None and ("$ref" in schema or "allOf" in schema):
         schema = resolve(schema)
     if schema.get("x-kubernetes-int-or-string"):
         length = schema.get("maxLength")

@@ -271,13 +271,13 @@ class _Parser:
             return Ident(token.position, token.text)
         args = self._arguments(")")
         if token.text == "has" and len(args) == 1:
-            return self._has(args[0])
+            return self._has(opening.position, args[0])
         return Call(opening.position, token.text, tuple(args))
 
-    def _has(self, arg: Expr) -> Expr:
+    def _has(self, position: int, arg: Expr) -> Expr:
         if not isinstance(arg, Select) or arg.test or arg.optional:
             raise self._error(arg.position, "invalid argument to has() macro")
-        return Select(arg.position, arg.operand, arg.field, test=True)
+        return Select(position, arg.operand, arg.field, test=True)
 
     def _list(self) -> Expr:
         opening = self._take()
