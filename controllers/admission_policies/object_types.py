@@ -69,7 +69,7 @@ def _custom(version: str, schema: Tree) -> Declared | None:
 def _reference(schema: Tree) -> str:
     """Return the name that a schema stands for, or ""."""
     direct: str = schema.get("$ref", "")
-    parts = schema.get("allOf") or ()
+    parts: list[Tree] = schema.get("allOf") or []
     return (direct or (parts[0].get("$ref", "") if len(parts) == 1 else "")).removeprefix(REFERENCE)
 
 
