@@ -14,6 +14,7 @@ from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
 from kubemini.testing.invariants.job import condition, finished, job_invariants
+from kubemini.testing.invariants.job_exact import Excuses, exact_job_invariants
 
 CONTROLLERS = "namespaces,service-accounts,garbage-collector,job,nodes,scheduler,kubelet"
 ROUGH = Faults(watch_delay=0.5, request_delay=0.05, lost_before=0.03, lost_after=0.03, conflict=0.05)
@@ -44,22 +45,26 @@ def jobs(draw: st.DrawFn) -> Tree:
 
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, 60), st.sampled_from(["fail", "delete", "suspend", "resume", "restart", "lower"]), st.integers(0, 4)),
+    st.tuples(st.integers(0, 60), st.sampled_from(["fail", "delete", "suspend", "resume", "restart", "lower", "lose", "find"]), st.integers(0, 4)),
     max_size=5,
 )
 
 
-async def disturb(cluster: SimCluster, what: str, which: int) -> None:
+async def disturb(cluster: SimCluster, excuses: Excuses, what: str, which: int) -> None:
     """Do one thing to the Job or its pods; what is gone already is left alone."""
     pods = await cluster.list("pod")
     try:
         if what in ("fail", "delete") and pods:
             name = pods[which % len(pods)]["metadata"]["name"]
+            if what == "delete":
+                excuses.excuse(pods[which % len(pods)]["metadata"]["uid"])
             await (cluster.fail_pod if what == "fail" else cluster.delete_pod)("default", name)
         elif what in ("suspend", "resume"):
             await cluster.client.patch(JOBS, "j", {"spec": {"suspend": what == "suspend"}}, namespace="default")
         elif what == "lower":
             await cluster.client.patch(JOBS, "j", {"spec": {"parallelism": which}}, namespace="default")
+        elif what in ("lose", "find"):
+            await (cluster.lose_node if what == "lose" else cluster.recover_node)("cpu-0")
         elif what == "restart":
             await cluster.restart(PROCESS)
     except ApiStatus as refused:
@@ -69,14 +74,16 @@ async def disturb(cluster: SimCluster, what: str, which: int) -> None:
 
 def run(job: Tree, steps: list[Any], seed: int, faults: Faults) -> Tree:
     """Play one life and return the Job at its end."""
+    excuses = Excuses()
 
     async def scenario(cluster: SimCluster) -> Tree:
-        checker = Checker(cluster.store, job_invariants())
+        checker = Checker(cluster.store, [*job_invariants(), *exact_job_invariants(excuses, lossless=False)])
         await cluster.settle(60)
         await cluster.client.create(JOBS, job)
         for after, what, which in steps:
             await cluster.settle(after)
-            await disturb(cluster, what, which)
+            await disturb(cluster, excuses, what, which)
+        await disturb(cluster, excuses, "find", 0)
         await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False, "parallelism": 3}}, namespace="default")
         assert await cluster.settle(50_000), "the cluster never came to rest"
         checker.at_rest()

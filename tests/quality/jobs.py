@@ -40,8 +40,8 @@ class Life:
     faults: Faults = PERFECT
 
     @property
-    def exact(self) -> bool:
-        """Whether every cause is known."""
+    def lossless(self) -> bool:
+        """Whether the controllers can know all that they did."""
         return not self.faults.lost_after and not any(what == "restart" for _, what, _ in self.steps)
 
     def job(self) -> Tree:
@@ -181,7 +181,7 @@ def playing(end: Callable[[Life, Tree], None] | None = None) -> Callable[[Life],
             left = [each["metadata"]["name"] for each in (*await cluster.list("job"), *await cluster.list("pod"))]
             assert not left, f"left: {left}"
 
-        invariants = [*job_invariants(), *(exact_job_invariants(excuses) if life.exact else ())]
+        invariants = [*job_invariants(), *exact_job_invariants(excuses, lossless=life.lossless)]
         play(
             scenario,
             invariants,

@@ -13,6 +13,7 @@ from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View
 
 TERMINAL = ("Succeeded", "Failed")
+INDEX_ENV = "JOB_COMPLETION_INDEX"
 
 
 def job_invariants() -> list[Invariant]:
@@ -41,6 +42,13 @@ def job_of(pod: Tree, view: View) -> Tree | None:
             job = view.get(JOBS, pod["metadata"]["namespace"], reference["name"])
             return job if job is not None and job["metadata"]["uid"] == reference["uid"] else None
     return None
+
+
+def _selected(job: Tree, pod: Tree) -> bool:
+    """Tell whether a Job's selector matches a pod."""
+    wanted = (job["spec"].get("selector") or {}).get("matchLabels") or {}
+    labels = pod["metadata"].get("labels") or {}
+    return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
 
 
 class _OfJobs:
@@ -147,8 +155,8 @@ class Counters(_OfJobs):
         before = (old or {}).get("status") or {}
         if status.get("failed", 0) < before.get("failed", 0):
             yield f"failed went from {before['failed']} to {status.get('failed', 0)}"
-        elastic = new["spec"].get("completionMode") == "Indexed"
-        if status.get("succeeded", 0) < before.get("succeeded", 0) and not elastic:
+        indexed = new["spec"].get("completionMode") == "Indexed"
+        if status.get("succeeded", 0) < before.get("succeeded", 0) and not indexed:
             yield f"succeeded went from {before['succeeded']} to {status.get('succeeded', 0)}"
         if status.get("ready", 0) > status.get("active", 0):
             yield f"{status.get('ready')} ready of {status.get('active', 0)} active pods"
@@ -173,10 +181,12 @@ class Counters(_OfJobs):
                 yield "finished without startTime"
         if (condition(new, "Complete") is not None) != bool(status.get("completionTime")):
             yield "completionTime without Complete, or the other way round"
+        if status.get("completionTime") and status["completionTime"] < (status.get("startTime") or ""):
+            yield f"completed at {status['completionTime']}, started at {status['startTime']}"
 
 
 class Indexes(_OfJobs):
-    """8, 9: index lists are canonical and disjoint, and succeeded counts the completed indexes."""
+    """1, 8, 9, 19: index lists are canonical and disjoint, succeeded counts the completed indexes, and none of them is lost but by a scale-down that leaves it out."""
 
     name = "job indexes"
 
@@ -189,6 +199,13 @@ class Indexes(_OfJobs):
         failed = indexes.parse(status.get("failedIndexes"))
         if indexes.text(completed) != status.get("completedIndexes", ""):
             yield f"completedIndexes {status.get('completedIndexes')!r} is not canonical"
+        if indexes.text(failed) != (status.get("failedIndexes") or ""):
+            yield f"failedIndexes {status.get('failedIndexes')!r} is not canonical"
+        before = (old or {}).get("status") or {}
+        if completed != (had := indexes.parse(before.get("completedIndexes"))):
+            lost = [index for index in set(had) - set(completed) if index < new["spec"].get("completions", 0)]
+            if lost:
+                yield f"indexes {sorted(lost)} are no longer completed"
         if set(completed) & set(failed):
             yield f"indexes both completed and failed: {sorted(set(completed) & set(failed))}"
         if status.get("succeeded", 0) != len(completed):
@@ -196,7 +213,7 @@ class Indexes(_OfJobs):
 
 
 class Creations:
-    """10, 15, 20: no pod for a Job that ends, is over its back-off limit or somebody else's, or for an index that is done; identity of indexed pods."""
+    """10, 16, 20: no pod for a Job that ends, is over its back-off limit or somebody else's, or for an index that is done; the selector finds it; identity of indexed pods."""
 
     name = "job creations"
 
@@ -219,8 +236,14 @@ class Creations:
         failed = (job.get("status") or {}).get("failed", 0)
         if failed > job["spec"].get("backoffLimit", 6):
             yield f"pod {pod['metadata']['name']} was created after {failed} failures, limit {job['spec'].get('backoffLimit', 6)}"
+        if not _selected(job, pod):
+            yield f"pod {pod['metadata']['name']} is not what the Job selects"
         index = (pod["metadata"].get("annotations") or {}).get(INDEX)
+        if (index is not None) != (job["spec"].get("completionMode") == "Indexed"):
+            yield f"pod {pod['metadata']['name']} has the index {index}"
         if index is not None:
+            if not all(any(each["name"] == INDEX_ENV for each in container.get("env") or ()) for container in pod["spec"]["containers"]):
+                yield f"pod {pod['metadata']['name']}: a container does not know its index"
             if (pod["metadata"].get("labels") or {}).get(INDEX) != index:
                 yield f"pod {pod['metadata']['name']}: index label and annotation differ"
             if pod["spec"].get("hostname") != f"{job['metadata']['name']}-{index}":
@@ -283,6 +306,8 @@ class Settled:
         if len(active) > spec.get("parallelism", 1):
             yield f"{name}: {len(active)} active pods, parallelism {spec.get('parallelism', 1)}"
         for pod in pods:
+            if not _selected(job, pod):
+                yield f"{name}: pod {pod['metadata']['name']} is not what it selects"
             ended = (pod.get("status") or {}).get("phase") in TERMINAL
             if ended and FINALIZER in (pod["metadata"].get("finalizers") or ()) and spec.get("backoffLimitPerIndex") is None:
                 yield f"{name}: pod {pod['metadata']['name']} has ended and is not counted"
@@ -290,6 +315,9 @@ class Settled:
                 yield f"{name}: pod {pod['metadata']['name']} cannot go"
         if spec.get("completionMode") == "Indexed":
             taken = [(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in active]
+            beyond = [index for index in taken if index is None or int(index) >= spec.get("completions", 0)]
+            if beyond:
+                yield f"{name}: active pods have the indexes {beyond} of {spec.get('completions')}"
             if len(taken) != len(set(taken)):
                 yield f"{name}: an index has two active pods: {sorted(str(each) for each in taken)}"
             out = [index for index in indexes.parse(status.get("completedIndexes")) if index >= spec.get("completions", 0)]

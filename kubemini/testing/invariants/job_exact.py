@@ -1,7 +1,8 @@
-"""What Jobs promise where every cause is known: each pod is counted exactly once, none comes too early, too often or for nothing.
+"""What Jobs promise about every single pod: each is counted exactly once, none comes too early, too often or for nothing.
 
-These hold while no answer of a write is lost and no controller is killed: what a controller cannot know it may do twice. Pods that somebody beside the Job controller
-deletes, and Jobs that somebody beside the TTL controller deletes, must be excused (`Excuses`) by whoever does.
+Accounts, survivors and unwanted pods hold whatever is lost. The others hold while no answer of a write is lost and no controller is killed: what a controller cannot know
+it may do twice, and the back-off is not written down. Pods that somebody beside the Job controller deletes, and Jobs that somebody beside the TTL controller deletes, must
+be excused (`Excuses`) by whoever does.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ class Excuses:
         return uid in self._uids
 
 
-def exact_job_invariants(excuses: Excuses) -> list[Invariant]:
-    """Return the invariants, fresh: they keep state, and share what they know of pods."""
+def exact_job_invariants(excuses: Excuses, *, lossless: bool = True) -> list[Invariant]:
+    """Return the invariants, fresh: they keep state, and share what they know of pods. `lossless` says that no answer is lost, and no controller killed."""
     pods = Pods(excuses)
-    return [pods, Ledger(pods), Crowd(pods), Survivors(pods), BackOff(pods), PerIndex(pods), Expiry(excuses)]
+    always: list[Invariant] = [pods, Ledger(pods), Unwanted(pods), Survivors(pods)]
+    return [*always, Crowd(pods), BackOff(pods), PerIndex(pods), Expiry(excuses)] if lossless else always
 
 
 @dataclass(slots=True)
@@ -72,6 +74,8 @@ class Story:
     pods: dict[str, Life] = field(default_factory=dict)
     parallelism: int = 0
     completions: int | None = None
+    suspended: float | None = None
+    """Since when it is suspended, as far as its managed fields tell."""
     eased: bool = False
     """It was suspended or made smaller at some time: pods were taken from it without being counted."""
 
@@ -92,7 +96,7 @@ class Pods:
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
         """Take notes."""
         if table == JOBS.storage and change.new is not None:
-            self._job(change.new.obj)
+            self._job(change.new.obj, change.old.obj if change.old is not None else None)
         elif table == "pods":
             pod = change.new.obj if change.new is not None else change.old.obj if change.old is not None else {}
             owner = controller_of(pod)
@@ -100,8 +104,13 @@ class Pods:
                 self._pod(self.story(owner["uid"]), pod, gone=change.new is None)
         return ()
 
-    def _job(self, job: Tree) -> None:
+    def _job(self, job: Tree, old: Tree | None) -> None:
         story, spec = self.story(job["metadata"]["uid"]), job["spec"]
+        if not spec.get("suspend"):
+            story.suspended = None
+        elif old is None or not old["spec"].get("suspend"):
+            times = [each["time"] for each in job["metadata"].get("managedFields") or () if each.get("time")]
+            story.suspended = from_stamp(max(times)) if times else None
         parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
         story.eased |= bool(spec.get("suspend")) or parallelism < story.parallelism or (completions or 0) < (story.completions or 0)
         story.parallelism = max(story.parallelism, parallelism)
@@ -241,6 +250,21 @@ class Crowd(_OverPods):
             yield f"pod {name}: index {index} has a pod"
         if index >= (story.completions or 0):
             yield f"pod {name}: index {index} of {story.completions}"
+
+
+class Unwanted(_OverPods):
+    """10: no pod comes for a Job that has been suspended, or is being deleted, for longer than a cache may lag."""
+
+    name = "job unwanted"
+
+    def created(self, pod: Tree, job: Tree, story: Story) -> Iterator[str]:
+        """Compare a new pod's time with those of the Job."""
+        name, meta = pod["metadata"]["name"], job["metadata"]
+        now = from_stamp(pod["metadata"]["creationTimestamp"])
+        if story.suspended is not None and now > story.suspended + SLACK:
+            yield f"pod {name} comes {now - story.suspended:g} s after {meta['name']} was suspended"
+        if "deletionTimestamp" in meta and now > from_stamp(meta["deletionTimestamp"]) + SLACK:
+            yield f"pod {name} comes {now - from_stamp(meta['deletionTimestamp']):g} s after {meta['name']} was deleted"
 
 
 class Survivors(_OverPods):

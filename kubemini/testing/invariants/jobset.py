@@ -47,6 +47,7 @@ def jobset_invariants() -> list[Invariant]:
         Settled(),
         Belongings(),
         Placement(),
+        Unchanging(),
     ]
 
 
@@ -202,9 +203,14 @@ class ChildLabels(_Base):
             yield f"{name} has global index {mine}"
         if not 0 <= int(label(new, names.JOB_GROUP_INDEX)) < int(label(new, names.GROUP_REPLICAS)):
             yield f"{name} has group index {label(new, names.JOB_GROUP_INDEX)}"
+        place = (label(new, names.GROUP_NAME), label(new, names.JOB_GROUP_INDEX))
         for sibling in _children(js, view):
-            if sibling["metadata"]["uid"] != new["metadata"]["uid"] and int(label(sibling, names.JOB_GLOBAL_INDEX)) == mine:
+            if sibling["metadata"]["uid"] == new["metadata"]["uid"]:
+                continue
+            if int(label(sibling, names.JOB_GLOBAL_INDEX)) == mine:
                 yield f"{name} and {sibling['metadata']['name']} both have global index {mine}"
+            if (label(sibling, names.GROUP_NAME), label(sibling, names.JOB_GROUP_INDEX)) == place:
+                yield f"{name} and {sibling['metadata']['name']} both have index {place[1]} of group {place[0]}"
 
     def other(self, table: str, new: Tree | None, old: Tree | None, view: View) -> Iterable[str]:
         """Check that a new pod of a child Job carries the Job's keys."""
@@ -435,10 +441,13 @@ class Belongings(_Base):
     name = "jobset-belongings"
 
     def other(self, table: str, new: Tree | None, old: Tree | None, view: View) -> Iterable[str]:
-        """Check a new Service or claim of a JobSet."""
-        if new is None or old is not None:
+        """Check a new Service or claim of a JobSet, and that a Service keeps what it selects."""
+        if new is None:
             return ()
         meta = new["metadata"]
+        if old is not None:
+            same = table != SERVICES.storage or owner_of(new) is None or new["spec"].get("selector") == old["spec"].get("selector")
+            return () if same else [f"Service {meta['name']} selects {new['spec'].get('selector')} from now on"]
         js = jobset_of(new, view)
         if table == SERVICES.storage and js is not None:
             wanted = {names.NAME: js["metadata"]["name"]}
@@ -447,8 +456,12 @@ class Belongings(_Base):
         if table == PERSISTENT_VOLUME_CLAIMS.storage and label(new, names.NAME):
             js = view.get(JOB_SETS, meta["namespace"], label(new, names.NAME))
             kept = _retained(js, meta["name"]) if js is not None else None
-            if kept is not None and kept == bool(meta.get("ownerReferences")):
-                return [f"claim {meta['name']} is {'to stay and owned' if kept else 'to go and owned by nobody'}"]
+            if js is not None and kept is not None:
+                if foreign(js):
+                    return [f"claim {meta['name']} was made for {js['metadata']['name']}, which somebody else manages"]
+                owners = [reference["uid"] for reference in meta.get("ownerReferences") or ()]
+                if owners != ([] if kept else [js["metadata"]["uid"]]):
+                    return [f"claim {meta['name']} is {'to stay' if kept else 'to go'}, and owned by {owners}"]
         return ()
 
     def rest(self, js: Tree, view: View) -> Found:
@@ -469,6 +482,31 @@ def _retained(js: Tree, claim: str) -> bool | None:
             if f"{template['metadata']['name']}-{js['metadata']['name']}" == claim:
                 return bool((policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain")
     return None
+
+
+class Unchanging(_Base):
+    """What cannot be changed does not change: the policies, the network and the claims where they stand before and after, and the roles but for their pod templates."""
+
+    name = "jobset-unchanging"
+
+    def jobset(self, new: Tree, old: Tree | None, view: View) -> Found:
+        """Compare two specs."""
+        if old is None or new["spec"] is old["spec"]:
+            return
+        name = new["metadata"]["name"]
+        for field in ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies"):
+            one, other = old["spec"].get(field), new["spec"].get(field)
+            if one is not None and other is not None and one != other:
+                yield f"{name}: {field} went from {one} to {other}"
+        if old["spec"].get("managedBy") != new["spec"].get("managedBy"):
+            yield f"{name}: managedBy went from {old['spec'].get('managedBy')} to {new['spec'].get('managedBy')}"
+        before, after = ([_fixed(role) for role in tree["spec"].get("replicatedJobs") or ()] for tree in (old, new))
+        if before != after:
+            yield f"{name}: its roles went from {before} to {after}"
+
+
+def _fixed(role: Tree) -> tuple[Any, ...]:
+    return role["name"], role.get("replicas", 1), role.get("groupName", "default"), role.get("dependsOn")
 
 
 class Placement(_Base):

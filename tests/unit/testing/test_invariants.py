@@ -131,6 +131,10 @@ JS = jobset(role(replicas=2))
 TWO = jobset(role("a"), role("b"))
 IN_ORDER = jobset(role("a"), role("b"), startupPolicy={"startupPolicyOrder": "InOrder"})
 DEPENDENT = jobset(role("a"), role("b", dependsOn=[{"name": "a", "status": "Complete"}]))
+SPREAD = jobset(role("a", groupName="g"), role("b", groupName="g"))
+OWNED = child(JS)["metadata"]["ownerReferences"]
+SELECTS = {"clusterIP": "None", "selector": {DOMAIN + "jobset-name": "js"}}
+CLAIMS = [{"templates": [{"metadata": {"name": "d"}}], "retentionPolicy": {"whenDeleted": "Retain"}}]
 SERVICE = {"metadata": {"name": "js", "namespace": "default"}, "spec": {}}
 
 
@@ -221,6 +225,28 @@ def test_a_sound_life_passes() -> None:
                 (JOB_SETS, jobset(volumeClaimPolicies=[{"templates": [{"metadata": {"name": "d"}}], "retentionPolicy": {"whenDeleted": "Delete"}}])),
                 (PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "d-js", "namespace": "default", "labels": {DOMAIN + "jobset-name": "js"}}}),
             ],
+        ),
+        (
+            "jobset-belongings",
+            [
+                (JOB_SETS, JS),
+                (SERVICES, {"metadata": {**SERVICE["metadata"], "ownerReferences": OWNED}, "spec": SELECTS}),
+                (SERVICES, {"metadata": {**SERVICE["metadata"], "ownerReferences": OWNED}, "spec": {**SELECTS, "selector": {}}}),
+            ],
+        ),
+        (
+            "jobset-belongings",
+            [
+                (JOB_SETS, jobset(managedBy="a.b/c", volumeClaimPolicies=CLAIMS)),
+                (PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "d-js", "namespace": "default", "labels": {DOMAIN + "jobset-name": "js"}}}),
+            ],
+        ),
+        ("jobset-unchanging", [(JOB_SETS, jobset(network={"subdomain": "a"})), (JOB_SETS, jobset(network={"subdomain": "b"}))]),
+        ("jobset-unchanging", [(JOB_SETS, jobset()), (JOB_SETS, jobset(managedBy="a.b/c"))]),
+        ("jobset-unchanging", [(JOB_SETS, jobset(role(replicas=1))), (JOB_SETS, jobset(role(replicas=2)))]),
+        (
+            "jobset-child-labels",
+            [(JOB_SETS, SPREAD), (JOBS, child(SPREAD, of="a")), (JOBS, child(jobset(role("z", groupName="x"), role("b", groupName="g")), of="b"))],
         ),
     ],
 )
