@@ -14,8 +14,10 @@ from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.integrations.admission_state import pods_ready_condition, release_quota
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.framework import Permanent
+from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.pods import (
     Match,
     Pods,
@@ -36,7 +38,6 @@ from kubemini.controllers.kueue.integrations.pods import (
 )
 from kubemini.controllers.kueue.integrations.podsets import start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, resolve
-from kubemini.controllers.kueue.integrations.reconciler import max_execution_time, pods_ready_condition, prebuilt_name, release_quota
 from kubemini.controllers.kueue.workloads import assignments, reclaimable_pods, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, Conflict, NotFound

@@ -143,3 +143,33 @@ def equivalent(job_sets: Sequence[Tree], workload: Tree, flavors: Mapping[str, T
 
 def _without_least(pod_sets: Sequence[Tree]) -> list[Tree]:
     return [{key: value for key, value in each.items() if key != "minCount"} for each in pod_sets]
+
+
+def same_but_defaults(job_sets: Sequence[Tree], workload: Tree) -> bool:
+    """Tell whether a Workload made beforehand fits a job whose template the API server has filled with defaults."""
+    return same(job_sets, workload["spec"]["podSets"], tolerations=False)
+
+
+def sanitised(pod_set: Tree) -> Tree:
+    """Return a pod set in which each environment variable is named once: the last value, at the first place."""
+    spec = pod_set["template"]["spec"]
+    new = spec
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field)
+        if containers and any(_doubled(each) for each in containers):
+            new = {**new, field: [_once(each) for each in containers]}
+    return pod_set if new is spec else {**pod_set, "template": {**pod_set["template"], "spec": new}}
+
+
+def _doubled(container: Tree) -> bool:
+    env = container.get("env") or ()
+    return len({each["name"] for each in env}) < len(env)
+
+
+def _once(container: Tree) -> Tree:
+    if not _doubled(container):
+        return container
+    values: dict[str, Tree] = {}
+    for each in container["env"]:
+        values[each["name"]] = each
+    return {**container, "env": list(values.values())}

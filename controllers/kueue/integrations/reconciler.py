@@ -25,9 +25,11 @@ from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.integrations.admission_state import pods_ready_condition, release_quota
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent
-from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same, start_infos
+from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
+from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same_but_defaults, sanitised, start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.integrations.slices import Slices, elastic
 from kubemini.controllers.kueue.workloads import gated, reclaimable_pods, workload_name
@@ -38,7 +40,6 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, controller_uid, key_of, owner_reference, owner_uids, split_key
 
 OWNERS = (JOBS, JOB_SETS, STATEFUL_SETS, REPLICA_SETS, DEPLOYMENTS, LEADER_WORKER_SETS)
-REQUEUED_REASONS = (names.PREEMPTED, names.EVICTED_BY_NODE_FAILURES)
 
 
 class JobReconciler(Controller):
@@ -377,7 +378,7 @@ class JobReconciler(Controller):
         if self.config.on("AdmissionGatedBy") and given.get(names.ADMISSION_GATED_BY):
             kept[names.ADMISSION_GATED_BY] = given[names.ADMISSION_GATED_BY]
         kept |= annotations
-        spec: Tree = {"podSets": [_sanitised(each) for each in self.kind.pod_sets(job)], "queueName": queue_name(job), "active": True}
+        spec: Tree = {"podSets": [sanitised(each) for each in self.kind.pod_sets(job)], "queueName": queue_name(job), "active": True}
         seconds = max_execution_time(job)
         if seconds is not None:
             spec["maximumExecutionTimeSeconds"] = seconds
@@ -548,78 +549,3 @@ class JobReconciler(Controller):
 
 class Stop:
     """Returned by steps after which a pass ends."""
-
-
-def pods_ready_condition(workload: Tree, *, ready: bool) -> tuple[bool, str, str]:
-    """Return (status, reason, message) of PodsReady."""
-    if not conditions.admitted(workload):
-        return False, names.WAIT_FOR_START, "Not all pods are ready or succeeded"
-    old = conditions.find(workload, names.PODS_READY)
-    if ready:
-        again = old is not None and old["reason"] in (names.WAIT_FOR_RECOVERY, names.RECOVERED)
-        return True, names.RECOVERED if again else names.STARTED, "All pods reached readiness and the workload is running"
-    if old is None or old["reason"] == names.WAIT_FOR_START:
-        return False, names.WAIT_FOR_START, "Not all pods are ready or succeeded"
-    return False, names.WAIT_FOR_RECOVERY, "At least one pod has failed, waiting for recovery"
-
-
-async def release_quota(ctx: Context, hub: Hub, workload: Tree, *, single_pod: bool) -> Tree | None:
-    """Take the quota of an evicted Workload whose job has stopped, and say whether it is queued again."""
-    condition = conditions.find(workload, names.EVICTED)
-    if condition is None:
-        return None
-    reason, message = condition["reason"], condition["message"]
-
-    def change(draft: Draft) -> bool:
-        if not conditions.reserved(draft.obj) or not conditions.evicted(draft.obj):
-            return False
-        draft.mark(names.REQUEUED, reason in REQUEUED_REASONS and not single_pod, reason, message)
-        inactive = not conditions.active(draft.obj) and hub.config.reasons
-        reservation.refuse(draft, names.DEACTIVATED if inactive else reservation.pending_reason(hub.config), message)
-        reservation.sync_admitted(draft, hub.config, (), ctx.env.now())
-        return True
-
-    return await write_status(ctx, workload, change)
-
-
-def prebuilt_name(job: Tree) -> str:
-    """Return the name of the Workload that somebody else made for a job, or ""."""
-    meta = job["metadata"]
-    found: str = (meta.get("annotations") or {}).get(names.PREBUILT_WORKLOAD) or (meta.get("labels") or {}).get(names.PREBUILT_WORKLOAD, "")
-    return found
-
-
-def max_execution_time(job: Tree) -> int | None:
-    """Return the seconds that a job may be admitted, or None."""
-    text = (job["metadata"].get("labels") or {}).get(names.MAX_EXEC_TIME_SECONDS, "")
-    return int(text) if text.isdigit() and int(text) > 0 else None
-
-
-def same_but_defaults(job_sets: Sequence[Tree], workload: Tree) -> bool:
-    """Tell whether a Workload made beforehand fits a job whose template the API server has filled with defaults."""
-    return same(job_sets, workload["spec"]["podSets"], tolerations=False)
-
-
-def _sanitised(pod_set: Tree) -> Tree:
-    """Return a pod set in which each environment variable is named once: the last value, at the first place."""
-    spec = pod_set["template"]["spec"]
-    new = spec
-    for field in ("containers", "initContainers"):
-        containers = spec.get(field)
-        if containers and any(_doubled(each) for each in containers):
-            new = {**new, field: [_once(each) for each in containers]}
-    return pod_set if new is spec else {**pod_set, "template": {**pod_set["template"], "spec": new}}
-
-
-def _doubled(container: Tree) -> bool:
-    env = container.get("env") or ()
-    return len({each["name"] for each in env}) < len(env)
-
-
-def _once(container: Tree) -> Tree:
-    if not _doubled(container):
-        return container
-    values: dict[str, Tree] = {}
-    for each in container["env"]:
-        values[each["name"]] = each
-    return {**container, "env": list(values.values())}

@@ -11,9 +11,9 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.framework import Integration
 from kubemini.controllers.kueue.integrations.job import JobIntegration, annotation, pods_count
+from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
 from kubemini.controllers.kueue.integrations.priorities import label_of
-from kubemini.controllers.kueue.integrations.reconciler import max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
 from kubemini.controllers.kueue.webhooks.topology import group_errors, template_errors
 from kubemini.machinery import names as rules

@@ -8,8 +8,8 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
+from kubemini.controllers.kueue.integrations.job_marks import prebuilt_name
 from kubemini.controllers.kueue.integrations.pods import annotation, group_name, is_gated, role_hash, terminated
-from kubemini.controllers.kueue.integrations.reconciler import prebuilt_name
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
 from kubemini.controllers.kueue.webhooks.jobs import (
     create_errors,
