@@ -1,6 +1,7 @@
 """PodGroup of scheduling.volcano.sh/v1beta1, as far as LeaderWorkerSet's gang scheduling with Volcano reads and writes it.
 
-A cluster serves it only where gang scheduling by Volcano is asked for; its own fields are many more.
+A cluster serves it only where gang scheduling by Volcano is asked for (LWS's ``Configuration``), or where somebody installs Volcano's own definition. Its own
+fields are many more: they are kept as they come.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from kubemini.api.meta.markers import IntOrStringType, absent
 from kubemini.api.meta.model import Model
 from kubemini.api.meta.types import Int32
 from kubemini.api.meta.v1 import ApiObject
+from kubemini.api.trees import Tree
 
 _Resource = Annotated[int | str, IntOrStringType()]
 
@@ -44,3 +46,30 @@ class PodGroup(ApiObject):
     """What must be schedulable together."""
     status: PodGroupStatus = absent(PodGroupStatus)
     """How far the group is."""
+
+
+def pod_group_definition() -> Tree:
+    """Return the CustomResourceDefinition of PodGroups."""
+    from kubemini.api.openapi import structural_schema
+
+    schema = structural_schema(PodGroup)
+    parts: Tree = {name: {**schema["properties"][name], "x-kubernetes-preserve-unknown-fields": True} for name in ("spec", "status")}
+    version: Tree = {
+        "name": "v1beta1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "description": schema["description"], "properties": parts}},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": "STATUS", "type": "string", "jsonPath": ".status.phase"},
+            {"name": "minMember", "type": "integer", "jsonPath": ".spec.minMember"},
+            {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+    }
+    names = {"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups", "singular": "podgroup", "shortNames": ["pg"]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "podgroups.scheduling.volcano.sh"},
+        "spec": {"group": "scheduling.volcano.sh", "names": names, "scope": "Namespaced", "versions": [version]},
+    }

@@ -117,7 +117,8 @@ class Cluster:
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start, in the order in which it is created."""
-        return bootstrap.objects([component.namespace for component in self.components if component.namespace])
+        made = bootstrap.objects([component.namespace for component in self.components if component.namespace])
+        return [*made, *(each for component in self.components for each in component.objects(self.settings))]
 
     def _processes(self) -> dict[str, list[Component]]:
         groups: dict[str, list[Component]] = {}

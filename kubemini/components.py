@@ -1,7 +1,7 @@
 """What a cluster is made of: every controller with its upstream process, loaded when it is asked for.
 
-Each package named here has a function ``create(settings: Settings) -> list[Controller]`` and, when it brings admission, ``webhooks(settings: Settings) ->
-list[Webhook]``.
+Each package named here has a function ``create(settings: Settings) -> list[Controller]``, when it brings admission ``webhooks(settings: Settings) ->
+list[Webhook]``, and when it brings objects ``objects(settings: Settings) -> list[tuple[Resource, Tree]]``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from kubemini.api.resources import Resource
+from kubemini.api.trees import Tree
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.settings import Settings
 from kubemini.runtime.webhooks import Webhook
@@ -37,6 +39,11 @@ class Component:
     def webhooks(self, settings: Settings) -> Sequence[Webhook]:
         """Build its webhooks."""
         make = getattr(import_module(self.module), "webhooks", None)
+        return make(settings) if make is not None else ()
+
+    def objects(self, settings: Settings) -> Sequence[tuple[Resource, Tree]]:
+        """Return what its installation brings beside its own kinds."""
+        make = getattr(import_module(self.module), "objects", None)
         return make(settings) if make is not None else ()
 
 

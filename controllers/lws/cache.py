@@ -33,6 +33,12 @@ def grouped(pod: Tree) -> tuple[str, ...]:
     return (f"{pod['metadata']['namespace']}/{labels[names.NAME]}/{labels[names.GROUP_INDEX]}",)
 
 
+def recording(revision: Tree) -> tuple[str, ...]:
+    """Return the key of the LeaderWorkerSet that a revision is of. Those of its groups' StatefulSets carry the label too."""
+    reference = controller_of(revision)
+    return named(revision) if reference is None or reference["kind"] == "LeaderWorkerSet" else ()
+
+
 class Caches:
     """The informers of one process with the indexes of this package."""
 
@@ -45,7 +51,7 @@ class Caches:
         self.stateful.add_index("lws", named)
         self.services = ctx.informer(SERVICES)
         self.revisions = ctx.informer(CONTROLLER_REVISIONS)
-        self.revisions.add_index("lws", named)
+        self.revisions.add_index("lws-history", recording)
 
     def leaders(self, key: str) -> Sequence[Tree]:
         """Return the leader pods of a LeaderWorkerSet."""
@@ -59,7 +65,7 @@ class Caches:
         """Return the revisions of a LeaderWorkerSet that nobody else controls."""
         meta = owner["metadata"]
         found = []
-        for each in self.revisions.by_index("lws", f"{meta['namespace']}/{meta['name']}"):
+        for each in self.revisions.by_index("lws-history", f"{meta['namespace']}/{meta['name']}"):
             reference = controller_of(each)
             if reference is None or reference["uid"] == meta["uid"]:
                 found.append(each)

@@ -122,12 +122,15 @@ class LeaderWorkerSetController(Controller):
             return TERMINATING_RETRY
         revision, updated = await self._revision(owner, leaders)
         revision_key = revisions.key_of(revision)
-        rollout = plan(owner, _leaders_of(leaders), lambda number: by_index(self._groups(owner, key, revision_key), number), updated=updated)
+        found = self._groups(owner, key, revision_key)
+        rollout = plan(owner, _leaders_of(leaders), lambda number: by_index(found, number), updated=updated)
         self._tell_reclaimed(owner, rollout)
         applied = await self._apply(owner, leaders, leader_set(owner, rollout.partition, rollout.replicas, revision_key))
         self._tell_progress(owner, leaders, rollout, updated=updated)
         await self._serve(owner)
-        if await self._write_status(owner, key, applied, revision_key):
+        if applied is not leaders:
+            found = self._groups(owner, key, revision_key)
+        if await self._write_status(owner, applied, found):
             await self._truncate(owner, revision_key)
         return None
 
@@ -227,14 +230,14 @@ class LeaderWorkerSetController(Controller):
             self._say(owner, "Warning", names.FAILED_CREATE, f"Failed to create headless service for error: {refused.message}")
             raise
 
-    async def _write_status(self, owner: LwsView, key: str, leaders: Tree, revision_key: str) -> bool:
+    async def _write_status(self, owner: LwsView, leaders: Tree, found: list[Group]) -> bool:
         """Write the status where it changed. Tell whether the update is done."""
-        counts = count(owner, self._groups(owner, key, revision_key))
-        found = next_status(owner, leaders, counts, self._ctx.env.stamp())
-        if found is not None:
-            if found.said is not None:
-                self._say(owner, "Normal", *found.said)
-            written = await self._ctx.client.update_status(LEADER_WORKER_SETS, {**owner.tree, "status": found.status})
+        counts = count(owner, found)
+        new = next_status(owner, leaders, counts, self._ctx.env.stamp())
+        if new is not None:
+            if new.said is not None:
+                self._say(owner, "Normal", *new.said)
+            written = await self._ctx.client.update_status(LEADER_WORKER_SETS, {**owner.tree, "status": new.status})
             self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
         return counts.update_done(owner)
 

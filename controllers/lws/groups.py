@@ -9,6 +9,7 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import lws as names
 from kubemini.controllers.lws.revisions import key_of
 from kubemini.machinery.errors import InternalError
+from kubemini.machinery.memo import by_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,27 @@ def groups(leaders: Sequence[Tree], workers: Mapping[str, Tree], key: str, *, al
     """
     found = []
     for leader in leaders:
-        index = index_of(leader)
-        ready, updated = running_and_ready(leader), key_of(leader) == key
+        index, ready, its = _leading(leader)
+        updated = its == key
         if not alone:
             own = workers.get(leader["metadata"]["name"])
             if own is None:
                 continue
-            ready, updated = ready and workers_ready(own), updated and key_of(own) == key
+            following, its = _following(own)
+            ready, updated = ready and following, updated and its == key
         found.append(Group(index, ready, updated))
     return found
+
+
+@by_identity(16384)
+def _leading(leader: Tree) -> tuple[int, bool, str]:
+    """Return (index, ready, revision key) of a leader: passes ask for all of them, and few have changed."""
+    return index_of(leader), running_and_ready(leader), key_of(leader)
+
+
+@by_identity(16384)
+def _following(workers: Tree) -> tuple[bool, str]:
+    return workers_ready(workers), key_of(workers)
 
 
 def by_index(found: Sequence[Group], count: int) -> list[Group]:

@@ -12,7 +12,7 @@ from kubemini.machinery.errors import AlreadyExists, ApiStatus, NotFound
 from kubemini.machinery.labels import Selector
 from kubemini.runtime.controller import Context
 from kubemini.runtime.env import from_stamp
-from kubemini.runtime.keys import controller_of, owner_reference
+from kubemini.runtime.keys import controller_uid, owner_reference
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 """Label: hash of the data at creation."""
@@ -92,22 +92,25 @@ def historic(ordered: Sequence[Tree], live: Collection[str], limit: int) -> list
     return dead[: max(0, len(dead) - limit)] if limit >= 0 else []
 
 
+def _orphaned(revision: Tree) -> tuple[str, ...]:
+    """Return the namespace of a revision that nobody controls, as index values."""
+    return () if controller_uid(revision) else (revision["metadata"]["namespace"],)
+
+
 class History:
     """The revisions of a controller's owners: reads from the cache, writes to the API."""
 
     def __init__(self, ctx: Context) -> None:
         self._client = ctx.client
         self.cache = ctx.informer(CONTROLLER_REVISIONS)
+        self.cache.add_index("controller", controller_uid, reads=("ownerReferences",))
+        self.cache.add_index("orphan", _orphaned, reads=("ownerReferences",))
 
     def of(self, owner: Tree, selector: Selector) -> list[Tree]:
         """Return the revisions that an owner's selector takes and nobody else controls, in order."""
-        meta = owner["metadata"]
-        found = []
-        for each in self.cache.select(selector, meta["namespace"]):
-            reference = controller_of(each)
-            if reference is None or reference["uid"] == meta["uid"]:
-                found.append(each)
-        return in_order(found)
+        meta, cache = owner["metadata"], self.cache
+        candidates = [*cache.by_index("controller", meta["uid"]), *cache.by_index("orphan", meta["namespace"])]
+        return in_order(each for each in candidates if selector.matches(each["metadata"].get("labels")))
 
     async def create(self, revision: Tree, collisions: int) -> tuple[Tree, int]:
         """Create a revision, going on to another name while its own is taken by other data. Return it with the collision count that it took."""

@@ -6,7 +6,7 @@ once, and the history is cut. An ordered set stops at the first pod that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubemini.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
@@ -183,9 +183,14 @@ class StatefulSetController(Controller):
                 await self._writes.delete(owner, condemned[index])
             return step is Step.SKIP
 
+        idle = {index: None for index, pod in enumerate(replicas) if planning.is_left_alone(owner, pod)}
         try:
-            for work, number in ((tend, len(replicas)), (prepare, len(condemned) if owner.claims else 0), (remove, len(condemned))):
-                if not await _for_all(work, number, ordered=owner.ordered):
+            for work, number, skipped in (
+                (tend, len(replicas), idle),
+                (prepare, len(condemned) if owner.claims else 0, {}),
+                (remove, len(condemned), {}),
+            ):
+                if not await _for_all(work, number, skipped, ordered=owner.ordered):
                     return
         finally:
             self._count(owner, slots, draft)
@@ -248,8 +253,8 @@ class StatefulSetController(Controller):
 Work = Callable[[int], Coroutine[Any, Any, bool]]
 
 
-async def _for_all(work: Work, number: int, *, ordered: bool) -> bool:
-    """Do a piece of work for each index. Tell whether the pass goes on.
+async def _for_all(work: Work, number: int, idle: Mapping[int, None], *, ordered: bool) -> bool:
+    """Do a piece of work for each index but those where there is nothing to do. Tell whether the pass goes on.
 
     Ordered: one after the other, until one says that it is not done. Otherwise in batches of 1, 2, 4 …: after one with an error, no further; the first error is raised.
     """
@@ -258,9 +263,13 @@ async def _for_all(work: Work, number: int, *, ordered: bool) -> bool:
             if not await work(index):
                 return False
         return True
+    if len(idle) == number:
+        return True
     for batch in _batches(number):
         problem: ApiStatus | None = None
         for index in batch:
+            if index in idle:
+                continue
             try:
                 await work(index)
             except ApiStatus as refused:

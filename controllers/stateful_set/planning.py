@@ -47,6 +47,14 @@ def first_unavailable(slots: Slots, min_ready: int, now: float) -> Tree | None:
     return None
 
 
+def is_left_alone(owner: SetView, pod: Tree | None) -> bool:
+    """Tell whether a pod in range of a parallel set without claims is as it should be: a pass has nothing to do with it."""
+    if pod is None or owner.ordered or owner.claims:
+        return False
+    known = pods.facts(pod)
+    return known.labelled and not known.ended and known.parent == owner.name
+
+
 class Step(Enum):
     """What to do with a pod."""
 
@@ -90,9 +98,14 @@ def outdated(owner: SetView, replicas: Sequence[Tree | None], revision: str, now
         return _within_budget(owner, replicas, revision, now, lowest)
     for index in range(len(replicas) - 1, lowest - 1, -1):
         pod = replicas[index]
-        if pod is not None and pods.revision_of(pod) != revision and not pods.is_terminating(pod):
+        if pod is None:
+            return []
+        known = pods.facts(pod)
+        if known.terminating:
+            return []
+        if known.revision != revision:
             return [pod]
-        if pods.is_unavailable(pod, owner.min_ready, now):
+        if known.ready_since is None or (owner.min_ready and known.ready_since + owner.min_ready > now):
             return []
     return []
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.stateful_set.view import SetView
+from kubemini.machinery.memo import by_identity
 from kubemini.machinery.names import dns1123_subdomain
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import owner_reference
@@ -35,7 +37,7 @@ def parse(name: str) -> tuple[str, int]:
 
 def ordinal_of(pod: Tree) -> int:
     """Return a pod's ordinal, -1 where its name holds none."""
-    return parse(pod["metadata"]["name"])[1]
+    return facts(pod).ordinal
 
 
 def pod_name(owner: SetView, ordinal: int) -> str:
@@ -45,7 +47,7 @@ def pod_name(owner: SetView, ordinal: int) -> str:
 
 def is_named_for(owner: SetView, pod: Tree) -> bool:
     """Tell whether a pod's name is one of the set's."""
-    return parse(pod["metadata"]["name"])[0] == owner.name
+    return facts(pod).parent == owner.name
 
 
 def claim_name(template: Tree, owner: SetView, ordinal: int) -> str:
@@ -95,10 +97,8 @@ def volumes(owner: SetView, ordinal: int, present: Sequence[Tree]) -> list[Tree]
 
 def identity_matches(owner: SetView, pod: Tree) -> bool:
     """Tell whether a pod carries the labels of its name."""
-    meta = pod["metadata"]
-    parent, ordinal = parse(meta["name"])
-    labels = meta.get("labels") or {}
-    return ordinal >= 0 and parent == owner.name and labels.get(POD_NAME) == meta["name"] and labels.get(POD_INDEX) == str(ordinal)
+    known = facts(pod)
+    return known.labelled and known.parent == owner.name
 
 
 def storage_matches(owner: SetView, pod: Tree) -> bool:
@@ -129,33 +129,42 @@ def repaired(owner: SetView, pod: Tree) -> Tree:
 # ----------------------------------------------------------------------------------------------- reading
 
 
-def phase(pod: Tree) -> str:
-    """Return status.phase."""
-    found: str = (pod.get("status") or {}).get("phase", "")
-    return found
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What passes ask of a pod again and again, read once: a pass looks at every pod of its set, and few of them have changed since the last one."""
+
+    parent: str
+    ordinal: int
+    labelled: bool
+    """Whether the labels agree with the name."""
+    phase: str
+    ended: bool
+    terminating: bool
+    revision: str
+    ready_since: float | None
 
 
-def has_ended(pod: Tree) -> bool:
-    """Tell whether a pod is Failed or Succeeded."""
-    return phase(pod) in ("Failed", "Succeeded")
+@by_identity(16384)
+def facts(pod: Tree) -> Facts:
+    """Return what a pod says about itself."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    name, labels = meta["name"], meta.get("labels") or {}
+    parent, ordinal = parse(name)
+    labelled = ordinal >= 0 and labels.get(POD_NAME) == name and labels.get(POD_INDEX) == str(ordinal)
+    stage = status.get("phase", "")
+    return Facts(
+        parent,
+        ordinal,
+        labelled,
+        stage,
+        stage in ("Failed", "Succeeded"),
+        "deletionTimestamp" in meta,
+        labels.get(REVISION, ""),
+        _ready_since(status) if stage == "Running" else None,
+    )
 
 
-def is_terminating(pod: Tree) -> bool:
-    """Tell whether a pod is being deleted."""
-    return "deletionTimestamp" in pod["metadata"]
-
-
-def revision_of(pod: Tree) -> str:
-    """Return the name of a pod's revision."""
-    found: str = (pod["metadata"].get("labels") or {}).get(REVISION, "")
-    return found
-
-
-def ready_since(pod: Tree) -> float | None:
-    """Return since when a running pod is Ready, in Unix seconds; None where it is not."""
-    status = pod.get("status") or {}
-    if status.get("phase") != "Running":
-        return None
+def _ready_since(status: Tree) -> float | None:
     for condition in status.get("conditions") or ():
         if condition["type"] == "Ready":
             if condition["status"] != "True":
@@ -163,6 +172,31 @@ def ready_since(pod: Tree) -> float | None:
             since = condition.get("lastTransitionTime")
             return from_stamp(since) if since else float("inf")
     return None
+
+
+def phase(pod: Tree) -> str:
+    """Return status.phase."""
+    return facts(pod).phase
+
+
+def has_ended(pod: Tree) -> bool:
+    """Tell whether a pod is Failed or Succeeded."""
+    return facts(pod).ended
+
+
+def is_terminating(pod: Tree) -> bool:
+    """Tell whether a pod is being deleted."""
+    return facts(pod).terminating
+
+
+def revision_of(pod: Tree) -> str:
+    """Return the name of a pod's revision."""
+    return facts(pod).revision
+
+
+def ready_since(pod: Tree) -> float | None:
+    """Return since when a running pod is Ready, in Unix seconds; None where it is not."""
+    return facts(pod).ready_since
 
 
 def is_available(pod: Tree, min_ready: int, now: float) -> bool:
@@ -173,4 +207,7 @@ def is_available(pod: Tree, min_ready: int, now: float) -> bool:
 
 def is_unavailable(pod: Tree | None, min_ready: int, now: float) -> bool:
     """Tell whether a pod is missing, not available, or being deleted."""
-    return pod is None or is_terminating(pod) or not is_available(pod, min_ready, now)
+    if pod is None:
+        return True
+    known = facts(pod)
+    return known.terminating or known.ready_since is None or (min_ready > 0 and known.ready_since + min_ready > now)

@@ -30,13 +30,13 @@ class StatusDraft:
         for pod in found:
             if pod is None:
                 continue
-            if pods.phase(pod):
+            known = pods.facts(pod)
+            if known.phase:
                 self.replicas += 1
-                if not pods.is_terminating(pod):
-                    revision = pods.revision_of(pod)
-                    self.current += revision == self.current_revision
-                    self.updated += revision == self.update_revision
-            since = pods.ready_since(pod)
+                if not known.terminating:
+                    self.current += known.revision == self.current_revision
+                    self.updated += known.revision == self.update_revision
+            since = known.ready_since
             if since is not None:
                 self.ready += 1
                 self.available += min_ready == 0 or since + min_ready <= now

@@ -29,6 +29,7 @@ class ServeOptions:
     kubernetes_version: str = "1.36"
     feature_gates: str = ""
     kueue_config: Path | None = None
+    lws_config: Path | None = None
     tls: bool = True
     dns: int | None = None
     metrics_server: bool = False
@@ -73,7 +74,8 @@ async def _serve(options: ServeOptions) -> None:
         pods=options.pods,
         seed=options.seed,
         feature_gates=_gates(options.feature_gates),
-        kueue=_kueue(options.kueue_config),
+        kueue=_configuration(options.kueue_config, "--kueue-config", "config.kueue.x-k8s.io"),
+        lws=_configuration(options.lws_config, "--lws-config", "config.lws.x-k8s.io"),
         kubernetes_version=options.kubernetes_version,
     )
     try:
@@ -102,7 +104,8 @@ def _gates(text: str) -> Any:
         raise ConfigError(str(problem)) from None
 
 
-def _kueue(path: Path | None) -> dict[str, Any]:
+def _configuration(path: Path | None, flag: str, group: str) -> dict[str, Any]:
+    """Return an operator's own configuration file, {} where none is given."""
     if path is None:
         return {}
     import yaml
@@ -110,7 +113,7 @@ def _kueue(path: Path | None) -> dict[str, Any]:
     try:
         tree = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as problem:
-        raise ConfigError(f"--kueue-config {path}: {problem}") from None
-    if not isinstance(tree, dict) or tree.get("kind") != "Configuration":
-        raise ConfigError(f"--kueue-config {path}: must be one object of kind Configuration (config.kueue.x-k8s.io)")
+        raise ConfigError(f"{flag} {path}: {problem}") from None
+    if not isinstance(tree, dict) or tree.get("kind") != "Configuration" or not str(tree.get("apiVersion", "")).startswith(f"{group}/"):
+        raise ConfigError(f"{flag} {path}: must be one object of kind Configuration ({group})")
     return tree

@@ -39,9 +39,11 @@ DEFAULTS: dict[str, bool] = {
     "JobManagedBy": True,
     "JobPodReplacementPolicy": True,
     "JobSuccessPolicy": True,
+    "MaxUnavailableStatefulSet": False,
     "ElasticIndexedJob": True,
     "PodObservedGenerationTracking": True,
     "StatefulSetAutoDeletePVC": True,
+    "StatefulSetSemanticRevisionComparison": True,
     "WatchList": True,
     # JobSet 0.13
     "ElasticJobSet": False,

@@ -260,11 +260,12 @@ class Exclusive(_Quiet):
         """Look at pods as they are bound."""
         if table != PODS_TABLE:
             return ()
-        if change.new is None:
+        pod = change.new.obj if change.new is not None else change.old.obj if change.old is not None else {}
+        if change.new is None or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
+            # What has ended holds no place, for the scheduler neither
             for pods in self._domains.values():
-                pods.pop(change.old.obj["metadata"]["uid"] if change.old is not None else "", None)
+                pods.pop(pod["metadata"]["uid"], None)
             return ()
-        pod = change.new.obj
         key = (pod["metadata"].get("annotations") or {}).get(names.EXCLUSIVE_TOPOLOGY)
         node_name = pod["spec"].get("nodeName")
         if key is None or not node_name or not is_member(pod) or (change.old is not None and change.old.obj["spec"].get("nodeName")):

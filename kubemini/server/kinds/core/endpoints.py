@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
@@ -111,13 +112,17 @@ def _slice_address(address: str, kind: str, path: str) -> Errors:
         return
     if kind not in _ADDRESS_TYPES:
         return
-    try:
-        found = f"IPv{ipaddress.ip_address(address).version}"
-    except ValueError:
-        found = ""
-    if found != kind:
+    if _family(address) != kind:
         yield invalid(path, address, f"must be a valid {kind} address")
     yield from ordinary_ip(address, path)
+
+
+@lru_cache(16384)
+def _family(address: str) -> str:
+    try:
+        return f"IPv{ipaddress.ip_address(address).version}"
+    except ValueError:
+        return ""
 
 
 def _ports(ports: list[Tree] | tuple[()]) -> Errors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from kubemini.machinery import names
@@ -118,8 +119,19 @@ def cidr(value: str, path: str) -> Errors:
     yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
 
 
+@lru_cache(16384)
+def _is_ordinary(value: str) -> bool:
+    return not list(_extraordinary(value, ""))
+
+
 def ordinary_ip(value: str, path: str) -> Errors:
     """Refuse addresses that no endpoint can have: unspecified, loopback, link-local."""
+    # A slice holds the same addresses write after write
+    if not _is_ordinary(value):
+        yield from _extraordinary(value, path)
+
+
+def _extraordinary(value: str, path: str) -> Errors:
     try:
         address = ipaddress.ip_address(value)
     except ValueError:
