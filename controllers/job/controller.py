@@ -56,6 +56,8 @@ class _Memory:
     factory: tuple[Tree, PodFactory] | None = None
     verdict: Verdict | None = None
     """The end that pods were deleted for: it stands although writing it did not work, for without those pods another one, or none, might be found."""
+    closing: bool = False
+    """Its namespace is being deleted and takes no pods any more: a failed pod does not wait for a replacement."""
     action: str = RECONCILING
     """What the pass that is under way did to the pods."""
 
@@ -247,7 +249,7 @@ class JobController(Controller):
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
         if failed_indexes is not None:
             draft.failed_indexes = indexes.text(failed_indexes)
-        ended = collect(job, counts, verdict, removed, ignored, failed_indexes, memory.removing)
+        ended = collect(job, counts, verdict, removed, ignored, None if memory.closing else failed_indexes, memory.removing)
         await self._account(job, draft, ended, verdict, memory, record, stamp)
         if matches:
             self._count_matches(counts, ended, matches)
@@ -296,7 +298,10 @@ class JobController(Controller):
                 self.metrics.created(job, counts, failed, made=position, refused=1)
                 for _ in range(len(found.create) - position):
                     self._expectations.creation_observed(job.uid)
-                if not _terminating_namespace(refused):
+                if _terminating_namespace(refused):
+                    if not memory.closing:
+                        memory.closing, found.again = True, CREATED_SECONDS
+                else:
                     recorder.event(job.tree, "Warning", "FailedCreate", f"Error creating: {refused.message}")
                     found.again = _soonest(found.again, self._refused.next(job.uid))
                 return

@@ -25,7 +25,7 @@ def job(status: Tree | None = None, *, meta: Tree | None = None, **spec: Any) ->
     return {"metadata": {"name": "j", "namespace": "default", "uid": "u", **(meta or {})}, "spec": body, "status": status or {}}
 
 
-INDEXED = {"completionMode": "Indexed"}
+INDEXED: Tree = {"completionMode": "Indexed"}
 
 
 def pod(of: Tree, index: int | None = None, *, uid: str = "p", made: str = EARLY, phase: str = "Running", **changes: Any) -> Tree:
