@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 # A plain path entry to this folder: the import hooks of other editable modes are invisible to type checkers.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat
+# Every start reads the compiled modules; where Python may not write them by itself, each would compile all of them again.
+COMPILE := $(BIN)/python -m compileall -q api bench controllers kubemini
 ARGS ?=
 
 help: ## this list
@@ -44,8 +46,10 @@ clients: .venv/.ready ## kubectl 1.37 and helm 4 into .tools/bin, for the client
 
 .venv/.ready: pyproject.toml | .venv/bin/python
 	$(INSTALL) --editable .
+	@$(COMPILE)
 	@touch $@
 
 .venv/.ready-dev: pyproject.toml | .venv/bin/python
 	$(INSTALL) --editable '.[dev]'
+	@$(COMPILE)
 	@touch .venv/.ready $@
