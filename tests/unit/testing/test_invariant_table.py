@@ -1,0 +1,61 @@
+"""docs/invariants.md names every promise of Jobs and JobSets, and what it names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from itertools import chain
+
+import pytest
+
+from kubemini.testing.invariants.job import job_invariants
+from kubemini.testing.invariants.job_exact import Excuses, exact_job_invariants
+from kubemini.testing.invariants.jobset import jobset_invariants
+from kubemini.testing.invariants.jobset_exact import exact_jobset_invariants
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+NAMED = re.compile(r"`([^`]+)`(†*)")
+
+
+def rows(heading: str) -> dict[int, str]:
+    """Return what holds each promise of a section, by number."""
+    _, _, after = PAGE.partition(f"## {heading}\n")
+    section = after.split("\n## ")[0]
+    return {int(number): cell for number, cell in ROW.findall(section)}
+
+
+@pytest.mark.parametrize("heading, count", [("Jobs", 23), ("JobSets", 29)])
+def test_every_promise_has_a_row(heading: str, count: int) -> None:
+    """Each number stands there once, with something that holds it."""
+    found = rows(heading)
+    assert list(found) == list(range(1, count + 1))
+    assert [number for number, cell in found.items() if not NAMED.search(cell)] == []
+
+
+@pytest.mark.parametrize("heading, module", [("Jobs", "job"), ("JobSets", "jobset")])
+def test_what_is_named_exists(heading: str, module: str) -> None:
+    """A class is an invariant of the module that its daggers say, a path and a name are a test or class in that file."""
+    lossless = {type(each).__name__ for each in exact_job_invariants(Excuses())}
+    always = {type(each).__name__ for each in exact_job_invariants(Excuses(), lossless=False)}
+    for cell in rows(heading).values():
+        for name, daggers in NAMED.findall(cell):
+            path, _, inside = name.partition("::")
+            if inside:
+                tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+                assert inside in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}, name
+                continue
+            where = f"kubemini.testing.invariants.{module}{'_exact' if daggers else ''}"
+            assert hasattr(import_module(where), name), f"{name} is not in {where}"
+            if module == "job" and daggers:
+                assert name in (lossless - always if daggers == "††" else always), f"{name} has the wrong daggers"
+
+
+def test_every_invariant_has_a_row() -> None:
+    """No invariant is forgotten, but those that go beyond the numbered promises."""
+    lists = (job_invariants(), exact_job_invariants(Excuses()), jobset_invariants(), exact_jobset_invariants(Excuses()))
+    named = {name for heading in ("Jobs", "JobSets") for cell in rows(heading).values() for name, _ in NAMED.findall(cell)}
+    unnamed = {type(each).__name__ for each in chain(*lists)} - named
+    assert unnamed == {"Pods", "Verdicts", "PerIndex", "Belonging", "Resumed"}
