@@ -40,6 +40,8 @@ from kubemini.store import Store
 from kubemini.waiting import parse as parse_wish
 from kubemini.webhooks import WebhookAdmission
 
+PODS = ("forever", "programs")
+"""What pods can do by default."""
 Fleet = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
@@ -69,6 +71,8 @@ class Cluster:
         program: Callable[[Tree], Any] | None = None,
         **settings: Any,
     ) -> None:
+        if pods not in PODS:
+            raise ConfigError(f"pods: unknown {pods!r}; there are {' and '.join(PODS)}")
         if env is None:
             env = Env.fresh() if seed is None else Env(seed=seed)
         self.env = env

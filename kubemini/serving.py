@@ -36,7 +36,9 @@ class ServedCluster(Cluster):
         self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
         self.listener = Listener(self.facade, host=host, port=port, tls=tls)
-        self.dns = _dns_server(Zone(self.server.reader), host, dns) if dns is not None else None
+        zone = Zone(self.server.reader)
+        self.facade.lookup = zone.find
+        self.dns = _dns_server(zone, host, dns) if dns is not None else None
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start; where callers are told apart, also the default roles and who has them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.kueue.configuration import check
 from kubemini.machinery import duration
 from kubemini.runtime.gates import FeatureGates
 
@@ -78,7 +79,8 @@ class KueueConfig:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], gates: FeatureGates) -> KueueConfig:
-        """Read a Configuration object."""
+        """Read a Configuration object. Raise `ConfigError` for what it cannot hold."""
+        check(raw)
         integrations = raw.get("integrations") or {}
         resources = raw.get("resources") or {}
         retention = ((raw.get("objectRetentionPolicies") or {}).get("workloads")) or {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 
 def main() -> None:
-    """Run the command line; wrong use ends with a clear message and status 2."""
+    """Run the command line; wrong use ends with a clear message and status 2, a full disk with 1."""
     from kubemini.cli.commands import app
     from kubemini.machinery.errors import ConfigError
 
@@ -15,3 +16,8 @@ def main() -> None:
     except ConfigError as problem:
         print(f"kubemini: error: {problem}", file=sys.stderr)
         sys.exit(2)
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            raise
+        print(f"kubemini: error: {problem.strerror}", file=sys.stderr)
+        sys.exit(1)

@@ -21,10 +21,11 @@ COLORS = {
     "running": "cyan",
     "ready": "green",
     "stopping": "magenta",
+    "stopped": "bright_black",
     "failed": "red",
     "succeeded": "blue",
 }
-GLYPHS = {"pending": "·", "starting": "░", "running": "▒", "ready": "█", "stopping": "▒", "failed": "✗", "succeeded": "✓"}
+GLYPHS = {"pending": "·", "starting": "░", "running": "▒", "ready": "█", "stopping": "▓", "stopped": "─", "failed": "✗", "succeeded": "✓"}
 
 
 def run(*, plain: bool, speed: float, seed: int) -> None:

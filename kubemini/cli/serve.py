@@ -53,11 +53,12 @@ def run(options: ServeOptions) -> None:
 
 
 async def _serve(options: ServeOptions) -> None:
-    from kubemini.server.http.serving import LOOPBACK, write_kubeconfig
+    from kubemini.server.http.serving import LOOPBACK, check_kubeconfig, write_kubeconfig
     from kubemini.serving import ServedCluster
 
     if options.host not in LOOPBACK and not options.tls:
         raise ConfigError(f"--host {options.host} without --tls would serve an open cluster to the network; keep --tls, or listen on 127.0.0.1")
+    check_kubeconfig(options.kubeconfig)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -96,12 +97,19 @@ def _say(text: str) -> None:
 
 
 def _gates(text: str) -> Any:
-    from kubemini.runtime.gates import FeatureGates
+    from difflib import get_close_matches
+
+    from kubemini.runtime.gates import DEFAULTS, FeatureGates
 
     try:
-        return FeatureGates.parse(text)
+        gates = FeatureGates.parse(text)
     except ValueError as problem:
         raise ConfigError(str(problem)) from None
+    for name in gates.unknown:
+        like = get_close_matches(name, DEFAULTS, n=1)
+        hint = f"; did you mean {like[0]}?" if like else ""
+        print(f"kubemini: warning: --feature-gates: nothing here depends on {name}{hint}", file=sys.stderr)
+    return gates
 
 
 def _configuration(path: Path | None, flag: str, group: str) -> dict[str, Any]:
@@ -112,8 +120,10 @@ def _configuration(path: Path | None, flag: str, group: str) -> dict[str, Any]:
 
     try:
         tree = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as problem:
-        raise ConfigError(f"{flag} {path}: {problem}") from None
+    except OSError as problem:
+        raise ConfigError(f"{flag} {path}: cannot be read: {problem.strerror or problem}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as problem:
+        raise ConfigError(f"{flag} {path}: is no YAML: {' '.join(str(problem).split())}") from None
     if not isinstance(tree, dict) or tree.get("kind") != "Configuration" or not str(tree.get("apiVersion", "")).startswith(f"{group}/"):
         raise ConfigError(f"{flag} {path}: must be one object of kind Configuration ({group})")
     return tree

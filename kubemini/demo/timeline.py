@@ -8,6 +8,8 @@ from kubemini.api.trees import Tree
 from kubemini.sim.cluster import SimCluster
 from kubemini.store import Change
 
+STEPS = ("FailureTarget", "SuccessCriteriaMet")
+"""Conditions of Jobs that only announce another one."""
 KINDS = ("jobsets.jobset.x-k8s.io", "workloads.kueue.x-k8s.io", "jobs.batch")
 """Tables whose conditions are told."""
 
@@ -24,7 +26,7 @@ class Line:
 
 @dataclass(slots=True)
 class PodTrack:
-    """The life of one pod: (time, state) with the states pending, starting, running, ready, failed, succeeded, gone."""
+    """The life of one pod: (time, state) with the states pending, starting, running, ready, stopping, stopped, failed, succeeded, gone."""
 
     name: str
     node: str = ""
@@ -41,6 +43,8 @@ class Timeline:
         self.lines: list[Line] = []
         self.pods: dict[str, PodTrack] = {}
         """By uid, in order of creation."""
+        self._going: set[str] = set()
+        """Uids of what is being deleted: what still becomes of it is the deletion's doing, and not told."""
         self.duration = 0.0
         self.writes = 0
         self._first_revision = 0
@@ -91,8 +95,11 @@ class Timeline:
         new = change.new.obj
         before = {each["type"]: each["status"] for each in ((change.old.obj if change.old else {}).get("status") or {}).get("conditions") or ()}
         who = f"{new['kind'].lower()}/{new['metadata']['name']}"
+        if "deletionTimestamp" in new["metadata"]:
+            self._going.add(new["metadata"]["uid"])
+            return
         for condition in (new.get("status") or {}).get("conditions") or ():
-            if before.get(condition["type"]) != condition["status"]:
+            if before.get(condition["type"]) != condition["status"] and condition["type"] not in STEPS:
                 mark = "" if condition["status"] == "True" else f"={condition['status']}"
                 self.lines.append(
                     Line(self.now, who, f"{condition['type']}{mark}: {condition.get('message') or condition.get('reason', '')}", "condition")
@@ -105,7 +112,10 @@ class Timeline:
     def _event(self, event: Tree) -> None:
         if event.get("type") == "Warning":
             about = event["involvedObject"]
-            self.lines.append(Line(self.now, f"{about['kind'].lower()}/{about['name']}", f"{event['reason']}: {event['message']}", "event"))
+            who = f"{about['kind'].lower()}/{about['name']}"
+            told = any(line.at == self.now and line.who == who and line.text.endswith(f": {event['message']}") for line in self.lines[-30:])
+            if not told and about.get("uid") not in self._going:  # most warnings say again what a condition has just said
+                self.lines.append(Line(self.now, who, f"{event['reason']}: {event['message']}", "event"))
 
     def _pod(self, change: Change) -> None:
         record = change.new if change.new is not None else change.old
@@ -118,9 +128,11 @@ class Timeline:
             track = self.pods[meta["uid"]] = PodTrack(meta["name"])
         track.node = pod["spec"].get("nodeName", track.node)
         state = "gone" if change.new is None else _state(pod)
+        if state == "stopped" and track.states and track.states[-1][1] == "failed":
+            return
         if not track.states or track.states[-1][1] != state:
             track.states.append((self.now, state))
-            if state in ("ready", "failed", "succeeded"):
+            if state in ("ready", "stopped", "failed", "succeeded"):
                 where = f" on {track.node}" if state == "ready" and track.node else ""
                 self.lines.append(Line(self.now, f"pod/{meta['name']}", f"{state}{where}", "pod"))
 
@@ -128,9 +140,10 @@ class Timeline:
 def _state(pod: Tree) -> str:
     status = pod.get("status") or {}
     phase = status.get("phase")
+    deleted = "deletionTimestamp" in pod["metadata"]
     if phase in ("Failed", "Succeeded"):
-        return str(phase).lower()
-    if "deletionTimestamp" in pod["metadata"]:
+        return "stopped" if phase == "Failed" and deleted else str(phase).lower()
+    if deleted:
         return "stopping"
     if phase == "Running":
         ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())

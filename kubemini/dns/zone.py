@@ -87,6 +87,10 @@ class Zone:
 
     def resolve(self, name: str, *, namespace: str = "default") -> list[str]:
         """Return the addresses of a name as a pod in `namespace` would find them through its search path (ndots 5); [] where it does not resolve."""
+        return self.find(name, namespace)[1]
+
+    def find(self, name: str, namespace: str) -> tuple[str, list[str]]:
+        """Return the full name under which a pod in `namespace` finds a name, and its addresses; the name itself and [] where it does not resolve."""
         candidates = [f"{name}.{namespace}.svc.{self.domain}", f"{name}.svc.{self.domain}", f"{name}.{self.domain}"]
         absolute = name.endswith(".")
         if absolute:
@@ -98,8 +102,8 @@ class Zone:
         for candidate in candidates:
             found = [record.value for type_ in ("A", "AAAA") for record in self.lookup(candidate, type_).records if record.type == type_]
             if found:
-                return found
-        return []
+                return candidate.rstrip("."), found
+        return name, []
 
     # ------------------------------------------------------------------ services
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import orjson
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Invalid, TooLarge
 from kubemini.machinery.gotext import json_kind
 from kubemini.machinery.merge import same
 
 MAX_OPERATIONS = 10_000
+COPY_LIMIT = 3 << 20
+"""How many bytes of JSON the ``copy`` operations of one patch may add: as many as a request's body."""
 
 _ABSENT: Final = object()
 _PATCH_TYPE = "[]handlers.jsonPatchOp"
@@ -32,13 +36,32 @@ def json_patch(live: Tree, operations: Any) -> Any:
     {'a': {'b': [2, 3]}}
     """
     check_patch(operations)
-    new: Any = live
     try:
-        for each in operations:
-            new = _applied(new, each)
+        return _all_applied(live, operations)
     except _Failed:
         raise Invalid.generic() from None
+
+
+def _all_applied(live: Any, operations: Sequence[Tree]) -> Any:
+    new, copied = live, 0
+    for each in operations:
+        if each.get("op") == "copy":
+            copied += _size(_find(new, _pointer(each.get("from") or "")))
+            if copied > COPY_LIMIT:
+                raise _Failed("too much is copied")
+        new = _applied(new, each)
+    _size(new)
     return new
+
+
+def _size(value: Any) -> int:
+    """Return how many bytes a value has as JSON. Raise where it is too deep to be written."""
+    if value is _ABSENT:
+        return 0
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        raise _Failed("exceeded max depth") from None
 
 
 def check_patch(operations: Any) -> None:

@@ -11,6 +11,11 @@ class FeatureGates:
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
         self._on = {**DEFAULTS, **(overrides or {})}
 
+    @property
+    def unknown(self) -> list[str]:
+        """The names that were given and that nothing reads: gates of parts that are not emulated, or typing errors."""
+        return [name for name in self._on if name not in DEFAULTS]
+
     def enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a gate without a default is off."""
         return self._on.get(name, False)
@@ -41,9 +46,12 @@ DEFAULTS: dict[str, bool] = {
     "JobSuccessPolicy": True,
     "MaxUnavailableStatefulSet": False,
     "ElasticIndexedJob": True,
+    "GangScheduling": False,
+    "GenericWorkload": False,
     "PodObservedGenerationTracking": True,
     "StatefulSetAutoDeletePVC": True,
     "StatefulSetSemanticRevisionComparison": True,
+    "TopologyAwareWorkloadScheduling": False,
     "WatchList": True,
     # JobSet 0.13
     "ElasticJobSet": False,
@@ -51,7 +59,9 @@ DEFAULTS: dict[str, bool] = {
     "RestartJob": False,
     "TLSOptions": True,
     # Kueue, main branch of August 2026
+    "DisableWaitForPodsReady": False,
     "PartialAdmission": True,
+    "PriorityBoost": False,
     "FlavorFungibility": True,
     "PrioritySortingWithinCohort": True,
     "TopologyAwareScheduling": True,

@@ -15,6 +15,9 @@ import orjson
 
 from kubemini.machinery.errors import BadRequest
 
+DEPTH = 250
+"""How deep a body may nest: what can be written again as JSON. (Go reads 10,000 levels; no schema has more than some thirty.)"""
+
 
 class BodyError(BadRequest):
     """A body is no JSON or YAML; the message is that of Go's parser alone."""
@@ -29,7 +32,10 @@ def parse_json(body: bytes) -> tuple[Any, list[str]]:
         tree = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise BodyError(_json_problem(body)) from None
-    return tree, _duplicates(body) if _may_repeat(body, tree) else []
+    try:
+        return tree, _duplicates(body) if _may_repeat(body, tree) else []
+    except TypeError:  # orjson's words for a tree that is too deep to be written again
+        raise BodyError("exceeded max depth") from None
 
 
 def _may_repeat(body: bytes, tree: Any) -> bool:
@@ -106,6 +112,8 @@ def _json_problem(body: bytes) -> str:
         json.loads(text)
     except json.JSONDecodeError as problem:
         return _in_go(problem.msg, problem.pos, text)
+    except RecursionError:
+        return "exceeded max depth"
     return "invalid character in JSON"
 
 

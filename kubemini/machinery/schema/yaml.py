@@ -16,7 +16,7 @@ import orjson
 import yaml
 from yaml.scanner import ScannerError
 
-from kubemini.machinery.schema.text import BodyError
+from kubemini.machinery.schema.text import DEPTH, BodyError
 
 _PLAIN: Final = "plain"
 _TAG: Final = "tag:yaml.org,2002:"
@@ -78,15 +78,30 @@ class _Builder:
     def __init__(self) -> None:
         self.repeated: list[str] = []
         self._open: list[int] = []
+        self._seen: set[int] = set()
+        self._built = 0
+        self._aliased = 0
+        self._alias_depth = 0
 
     def build(self, node: Any) -> Any:
-        """Return the value of a node; nodes behind an alias are built anew each time, as in Go."""
+        """Return the value of a node; nodes behind an alias are built anew each time, as in Go, and not without end."""
+        self._built += 1
+        if self._alias_depth:
+            self._aliased += 1
+            if self._aliased > 100 and self._built > 1000 and self._aliased / self._built > _aliases_allowed(self._built):
+                raise BodyError("error converting YAML to JSON: yaml: document contains excessive aliasing")
         if isinstance(node, yaml.ScalarNode):
             return _number(_resolved(node))
         if id(node) in self._open:
             raise BodyError("error converting YAML to JSON: yaml: anchor value contains itself")
+        if len(self._open) >= DEPTH:
+            raise BodyError("error converting YAML to JSON: exceeded max depth")
+        again = id(node) in self._seen
+        self._seen.add(id(node))
         self._open.append(id(node))
+        self._alias_depth += again
         built = [self.build(each) for each in node.value] if isinstance(node, yaml.SequenceNode) else self._map(node)
+        self._alias_depth -= again
         self._open.pop()
         return built
 
@@ -118,6 +133,11 @@ class _Builder:
             raise BodyError("error converting YAML to JSON: yaml: map merge requires map or sequence of maps as the value")
         built: dict[str, Any] = self.build(node)
         return built
+
+
+def _aliases_allowed(built: int) -> float:
+    """Return which part of so many nodes may stand behind aliases: nearly all in a small document, a tenth in a huge one."""
+    return 0.99 - 0.89 * min(max(built - 400_000, 0) / 3_600_000, 1.0)
 
 
 def _is_merge(node: Any) -> bool:

@@ -1,6 +1,6 @@
 """What `kubectl exec` finds in a simulated container: its environment, its files, and a small shell."""
 
 from kubemini.server.exec.container import Inside
-from kubemini.server.exec.shell import NotExecutable, Shell
+from kubemini.server.exec.shell import Lookup, NotExecutable, Shell
 
-__all__ = ["Inside", "NotExecutable", "Shell"]
+__all__ = ["Inside", "Lookup", "NotExecutable", "Shell"]

@@ -16,6 +16,7 @@ from kubemini.machinery.quantity import nano
 from kubemini.server.strategy import Reader
 
 CLUSTER_DOMAIN: Final = "cluster.local"
+NAMESERVER: Final = "10.96.0.10"
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
@@ -180,7 +181,7 @@ class Inside:
 
     def _resolver(self) -> str:
         searches = " ".join(f"{head}{CLUSTER_DOMAIN}" for head in (f"{self.namespace}.svc.", "svc.", ""))
-        return f"search {searches}\nnameserver 10.96.0.10\noptions ndots:5\n"
+        return f"search {searches}\nnameserver {NAMESERVER}\noptions ndots:5\n"
 
 
 def _expanded(text: str, values: Mapping[str, str]) -> str:

@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubemini.machinery.duration import seconds as parse_duration
-from kubemini.server.exec.container import Inside
+from kubemini.server.exec.container import NAMESERVER, Inside
 from kubemini.server.exec.syntax import NotUnderstood, steps
 
 Write = Callable[[bytes], Awaitable[None]]
+Lookup = Callable[[str, str], tuple[str, Sequence[str]]]
+"""Answers a name as a pod of a namespace asks for it: its full name and its addresses, none where it does not resolve."""
 
 NOT_FOUND: Final = 127
 SYNTAX: Final = 2
@@ -50,6 +52,7 @@ class Shell:
         stdin: StreamReader | None,
         now: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        lookup: Lookup,
     ) -> None:
         self._inside = inside
         self._out = out
@@ -57,6 +60,7 @@ class Shell:
         self._stdin = stdin
         self._now = now
         self._sleep = sleep
+        self._lookup = lookup
         self._variables = inside.environment()
         self._folder = inside.working_directory
         self._last = 0
@@ -149,6 +153,30 @@ class Shell:
             text = inside.hostname
         await self._out(f"{text}\n".encode())
         return 0
+
+    async def _nslookup(self, words: list[str]) -> int:
+        names = [word for word in words if not word.startswith("-")]
+        if not names:
+            await self._err(b"Usage: nslookup HOST\n")
+            return 1
+        full, addresses = self._lookup(names[0], self._inside.namespace)
+        await self._out(f"Server:\t\t{NAMESERVER}\nAddress:\t{NAMESERVER}#53\n\n".encode())
+        if not addresses:
+            await self._out(f"** server can't find {names[0]}: NXDOMAIN\n\n".encode())
+            return 1
+        await self._out("".join(f"Name:\t{full}\nAddress: {address}\n" for address in addresses).encode() + b"\n")
+        return 0
+
+    async def _getent(self, words: list[str]) -> int:
+        if len(words) < 2 or words[0] not in ("hosts", "ahosts"):
+            await self._err(f"getent: unknown database: {' '.join(words[:1])}\n".encode())
+            return 1
+        code = 0
+        for name in words[1:]:
+            full, addresses = self._lookup(name, self._inside.namespace)
+            await self._out("".join(f"{address:<16}{full}\n" for address in addresses).encode())
+            code = code if addresses else 2
+        return code
 
     async def _cat(self, words: list[str]) -> int:
         if not words or words == ["-"]:
@@ -251,10 +279,12 @@ _COMMANDS: Final[dict[str, Callable[[Shell, list[str]], Awaitable[int]]]] = {
         "exit": "_exit",
         "export": "_export",
         "false": "_false",
+        "getent": "_getent",
         "hostname": "_hostname",
         "id": "_id",
         "ls": "_ls",
         "nproc": "_nproc",
+        "nslookup": "_nslookup",
         "printenv": "_env",
         "pwd": "_pwd",
         "sleep": "_sleep_command",

@@ -14,8 +14,9 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from kubemini.machinery.errors import ApiStatus, InternalError, NotFound
+from kubemini.machinery.errors import ApiStatus, BadRequest, InternalError, NotFound
 from kubemini.machinery.schema.builtin import BuiltinSchemas
+from kubemini.server.exec import Lookup
 from kubemini.server.http import answers, authorization
 from kubemini.server.http.auth import Authenticator
 from kubemini.server.http.authorization import Authorizer
@@ -76,6 +77,8 @@ class Facade:
         self.interceptors: list[Interceptor] = []
         self.address = ""
         """``host:port`` as clients see it."""
+        self.lookup: Lookup = lambda name, _namespace: (name, ())
+        """The cluster's DNS, as programs in pods ask it."""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, whatever goes wrong."""
@@ -114,6 +117,8 @@ class Facade:
             return answers.failure(request.headers, problem)
         except (ConnectionError, asyncio.CancelledError):
             raise
+        except RecursionError:
+            return answers.failure(request.headers, BadRequest("exceeded max depth"))
         except Exception as problem:  # noqa: BLE001  a defect of ours must not look like a broken connection
             _log.exception("%s %s failed", request.method, request.path_qs)
             return answers.failure(request.headers, InternalError(f"Internal error occurred: {problem!r}"))

@@ -34,6 +34,7 @@ def install(facade: Facade) -> None:
             stdin=stream.stdin if _wants(asked, "stdin") else None,
             now=server.env.now,
             sleep=server.env.sleep,
+            lookup=facade.lookup,
         )
 
         async def run() -> Tree:

@@ -32,7 +32,6 @@ def install(facade: Facade) -> None:
 
 async def _follow(server: ApiServer, asked: Asked, log: Log) -> web.StreamResponse:
     response = web.StreamResponse(headers=TEXT)
-    response.enable_chunked_encoding()
     cursor = follow_one(server, asked)
     try:
         await response.prepare(asked.request)

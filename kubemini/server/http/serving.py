@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
+import logging
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import Sequence
@@ -13,12 +16,25 @@ from pathlib import Path
 
 import yaml
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.app import BODY_LIMIT, Facade
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 2.0
+CLUSTER_NAME = "kubemini"
+HEADER_LIMIT = 1 << 20
+"""How long the first line and a header of a request may be: Go's default. Selectors and tokens can be longer than aiohttp's 8 KiB."""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Tell whether a message of the HTTP library is about us, and not about a client that speaks no HTTP."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_connections = logging.getLogger("kubemini.http.connections")
+_connections.addFilter(_is_ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,14 @@ class Listener:
 
     async def start(self) -> None:
         """Listen. Raise `ConfigError` when the address cannot be had."""
-        server = web.Server(self.facade.handle, request_factory=_request, handler_cancellation=True)
+        server = web.Server(
+            self.facade.handle,
+            request_factory=_request,
+            handler_cancellation=True,
+            max_line_size=HEADER_LIMIT,
+            max_field_size=HEADER_LIMIT,
+            logger=_connections,
+        )
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=STOP_SECONDS, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls.context if self.tls else None, backlog=512)
@@ -66,9 +89,10 @@ class Listener:
             await site.start()
         except OSError as problem:
             await self._runner.cleanup()
-            raise ConfigError(
-                f"--port {self.port}: cannot listen on {self.host}:{self.port}: {problem.strerror or problem}; choose another port, or 0 for a free one"
-            ) from None
+            why = f"cannot listen on {self.host}:{self.port}: {problem.strerror or problem}"
+            if isinstance(problem, socket.gaierror) or problem.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError(f"--host {self.host}: {why}; name an address of this machine") from None
+            raise ConfigError(f"--port {self.port}: {why}; choose another port, or 0 for a free one") from None
         self.port = self._runner.addresses[0][1]
         self.facade.address = f"{self.host}:{self.port}"
 
@@ -87,10 +111,10 @@ class Listener:
         return {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "kubemini", "cluster": cluster}],
+            "clusters": [{"name": CLUSTER_NAME, "cluster": cluster}],
             "users": [{"name": "kubemini-admin", "user": {"token": token} if token else {}}],
-            "contexts": [{"name": "kubemini", "context": {"cluster": "kubemini", "user": "kubemini-admin", "namespace": "default"}}],
-            "current-context": "kubemini",
+            "contexts": [{"name": CLUSTER_NAME, "context": {"cluster": CLUSTER_NAME, "user": "kubemini-admin", "namespace": "default"}}],
+            "current-context": CLUSTER_NAME,
             "preferences": {},
         }
 
@@ -100,10 +124,31 @@ def _request(message: object, payload: object, protocol: object, writer: object,
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)  # type: ignore[arg-type]
 
 
-def write_kubeconfig(path: Path, config: dict[str, object]) -> None:
-    """Write a kubeconfig whole or not at all, readable by its owner only. Raise `ConfigError`."""
+def check_kubeconfig(path: Path) -> None:
+    """Raise `ConfigError` where writing a kubeconfig would destroy something: a file that holds other clusters, or no kubeconfig at all."""
     try:
+        text = path.read_text() if path.is_file() else ""
+        tree = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        tree = "unreadable"
+    if tree is None:
+        return
+    clusters = tree.get("clusters") if isinstance(tree, dict) else None
+    if not isinstance(clusters, list):
+        raise ConfigError(f"--kubeconfig {path}: is no kubeconfig and will not be overwritten; name another file")
+    others = [name for each in clusters if (name := each.get("name") if isinstance(each, dict) else "?") != CLUSTER_NAME]
+    if others:
+        raise ConfigError(f"--kubeconfig {path}: holds other clusters ({', '.join(map(str, others))}) and will not be overwritten; name another file")
+
+
+def write_kubeconfig(path: Path, config: dict[str, object]) -> None:
+    """Write a kubeconfig whole or not at all, readable by its owner only; devices and pipes are written to. Raise `ConfigError`."""
+    try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(yaml.safe_dump(config, sort_keys=False))
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mkstemp makes it 0600
         try:
             with os.fdopen(handle, "w") as file:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import orjson
-from aiohttp import WSMsgType, web
+from aiohttp import HttpVersion11, WSMsgType, web
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, Expired
@@ -258,10 +258,12 @@ Register = Callable[[Push], None]
 
 
 async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, register: Register, warnings: Sequence[str] = ()) -> web.StreamResponse:
-    """Answer a watch over a chunked response."""
+    """Answer a watch over a chunked response; to a client of HTTP/1.0, over one that ends with the connection."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     answers.warn(response, warnings)
-    response.enable_chunked_encoding()
+    chunked = request.version >= HttpVersion11
+    if chunked:
+        response.enable_chunked_encoding()
     await response.prepare(request)
     # The headers must be on the wire before the first event: clients wait for them
     await response.write(b"")
@@ -271,7 +273,10 @@ async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, reg
     write = transport.write
 
     def send(chunks: list[bytes]) -> None:
-        write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        if not chunked:
+            write("".join(f"{line}\n" for line in _lines(chunks)).encode())
+        else:
+            write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
     push = Push(feed, timeout, send, transport.get_write_buffer_size)
     register(push)

@@ -1,5 +1,8 @@
 """Bad input is told apart, and told clearly: each with the code and the words of the real server."""
 
+import asyncio
+import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +10,7 @@ import httpx
 import pytest
 
 from kubemini.machinery.errors import ConfigError
-from kubemini.server.http.serving import write_kubeconfig
+from kubemini.server.http.serving import check_kubeconfig, write_kubeconfig
 from kubemini.serving import ServedCluster
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -124,3 +127,112 @@ def test_kubeconfig_is_private(tmp_path: Path) -> None:
     """A kubeconfig holds a secret: its owner alone may read it."""
     write_kubeconfig(tmp_path / "config", {"kind": "Config"})
     assert (tmp_path / "config").stat().st_mode & 0o777 == 0o600
+
+
+def test_devices_are_written_to(tmp_path: Path) -> None:
+    """A kubeconfig that goes to a pipe or device does not replace it by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_kubeconfig(pipe, {"kind": "Config"})
+        assert os.read(reading, 100) == b"kind: Config\n"
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    """A kubeconfig behind a link is written where the link leads, and the link stays."""
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_kubeconfig(tmp_path / "link", {"kind": "Config"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "kind: Config\n"
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("clusters: [{name: prod, cluster: {server: x}}]", "holds other clusters"),
+        ("just notes", "is no kubeconfig"),
+        ("a: [", "is no kubeconfig"),
+        ("clusters: 5", "is no kubeconfig"),
+    ],
+)
+def test_foreign_files_are_not_overwritten(tmp_path: Path, text: str, words: str) -> None:
+    """A file that kubemini has not written is not taken for its kubeconfig."""
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        check_kubeconfig(tmp_path / "config")
+
+
+@pytest.mark.parametrize("text", ["", "clusters: []", "clusters: [{name: kubemini}]"])
+def test_own_files_are_overwritten(tmp_path: Path, text: str) -> None:
+    """What an earlier run left, an empty file and no file at all are fine."""
+    (tmp_path / "config").write_text(text)
+    check_kubeconfig(tmp_path / "config")
+    check_kubeconfig(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "body", ["[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000, '{"metadata":{"name":"a"},"x":' + '{"a":' * 600 + "1" + "}" * 601]
+)
+async def test_too_deep(http: httpx.AsyncClient, body: str) -> None:
+    """A body that nests without end is a bad request, not an internal error."""
+    answer = await http.post(CONFIG_MAPS, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert "exceeded max depth" in status(answer)["message"]
+
+
+async def test_yaml_bomb(http: httpx.AsyncClient) -> None:
+    """Aliases of aliases that would grow to a billion nodes are refused."""
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]", *(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))]
+    answer = await http.post(CONFIG_MAPS, content="\n".join(lines), headers={"Content-Type": "application/yaml"})
+    assert answer.status_code == 400
+    assert "document contains excessive aliasing" in status(answer)["message"]
+
+
+async def test_long_selectors(http: httpx.AsyncClient) -> None:
+    """A URL may be as long as with the real server: selectors of thousands of values are answered."""
+    values = ",".join(f"v{n}" for n in range(8_000))
+    answer = await http.get(CONFIG_MAPS, params={"labelSelector": f"x in ({values})"})
+    assert answer.status_code == 200
+    assert answer.json()["items"] == []
+
+
+async def test_long_headers(http: httpx.AsyncClient) -> None:
+    """So may a header: tokens of identity providers are longer than 8 KiB."""
+    assert (await http.get(CONFIG_MAPS, headers={"X-Token": "a" * 100_000})).status_code == 200
+
+
+async def raw(served: ServedCluster, request: str) -> bytes:
+    """Send a text to the server; return all it answers."""
+    reader, writer = await asyncio.open_connection(served.listener.host, served.listener.port)
+    writer.write(request.encode())
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_watch_of_http_1_0(served: ServedCluster, http: httpx.AsyncClient) -> None:
+    """A client of HTTP/1.0 gets a watch without chunks, up to the end of the connection."""
+    await http.post(CONFIG_MAPS, json={"metadata": {"name": "a"}})
+    answer = await raw(served, f"GET {CONFIG_MAPS}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Da HTTP/1.0\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200")
+    assert b"chunked" not in head.lower()
+    assert body.startswith(b'{"type":"ADDED","object":{')
+    assert body.endswith(b"}}\n")
+
+
+async def test_garbage(served: ServedCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that speaks no HTTP is answered 400, and is no error of the server."""
+    with caplog.at_level(logging.INFO):
+        assert (await raw(served, "GARBAGE\r\n\r\n")).startswith(b"HTTP/1.0 400")
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_unknown_pods() -> None:
+    """What pods do is one of the two that there are."""
+    with pytest.raises(ConfigError, match="pods: unknown 'sometimes'"):
+        ServedCluster(pods="sometimes")

@@ -170,3 +170,21 @@ async def test_log_is_followed_to_the_end(served: ServedCluster, http: httpx.Asy
         assert await anext(lines) == "step 1"
         await status(served, running=None, terminated={"exitCode": 3, "startedAt": STARTED, "finishedAt": STARTED})
         assert [line async for line in lines] == ["c: exited with code 3"]
+
+
+@pytest.mark.usefixtures("pod")
+@pytest.mark.parametrize(
+    "command, out, code",
+    [
+        (("nslookup", "kubernetes.default"), "Name:\tkubernetes.default.svc.cluster.local\nAddress: 10.96.0.1\n", 0),
+        (("nslookup", "nobody"), "** server can't find nobody: NXDOMAIN\n", 1),
+        (("getent", "hosts", "kubernetes"), "10.96.0.1       kubernetes.default.svc.cluster.local\n", 0),
+        (("getent", "hosts", "nobody"), "", 2),
+    ],
+)
+async def test_names(served: ServedCluster, command: tuple[str, ...], out: str, code: int) -> None:
+    """Programs in pods ask the cluster's DNS, through the search path of their namespace."""
+    written, _, end = await run(served, *command)
+    found = int(end["details"]["causes"][0]["message"]) if end["status"] == "Failure" else 0
+    assert found == code
+    assert out in written

@@ -130,3 +130,18 @@ def test_json_patches_have_a_limit() -> None:
     """More than 10,000 operations are too many."""
     with pytest.raises(TooLarge, match="The allowed maximum operations in a JSON patch is 10000, got 10001"):
         json_patch({"a": 1}, [{"op": "test", "path": "/a", "value": 1}] * 10_001)
+
+
+def test_copies_do_not_grow_without_end() -> None:
+    """What the ``copy`` operations of one patch add together is bounded: twenty doublings are not applied."""
+    live = {"a": ["x" * 20]}
+    double = {"op": "copy", "from": "/a", "path": "/a/-"}
+    assert len(json_patch(live, [double] * 5)["a"]) == 6
+    with pytest.raises(Invalid):
+        json_patch(live, [double] * 40)
+
+
+def test_copies_do_not_nest_without_end() -> None:
+    """A patch cannot make an object that is too deep to be written."""
+    with pytest.raises(Invalid):
+        json_patch({"a": {}}, [{"op": "copy", "from": "/a", "path": "/a/x"}] * 300)
