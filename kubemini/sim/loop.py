@@ -33,10 +33,11 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context
+from contextvars import Context, copy_context
 from random import Random
 from typing import Any, NamedTuple, NoReturn, TypeVar, TypeVarTuple
 
+from kubemini.machinery.collecting import rare_collections
 from kubemini.machinery.errors import DeterminismError, KubeminiError
 from kubemini.sim.describing import describe_handle, describe_task, listed
 
@@ -102,6 +103,21 @@ class SimTask(asyncio.Task[T]):
         return self is other
 
 
+class _Handle(asyncio.Handle):
+    """A handle that is made without asking the loop whether it debugs: there are thousands in each run."""
+
+    __slots__ = ()
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: Context | None) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
 class _Alarm(asyncio.TimerHandle):
     __slots__ = ("on_heap",)
 
@@ -120,6 +136,8 @@ class SimLoop(asyncio.BaseEventLoop):
     """Tells work queues to set a timer for each key: the order of what is due at one instant is this loop's to choose."""
 
     # kept by BaseEventLoop, unknown to its published types
+    _closed: bool
+    _debug: bool
     _stopping: bool
     _thread_id: int | None
 
@@ -217,6 +235,14 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # ------------------------------------------------------------------------------------------- what asyncio asks of a loop
 
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> asyncio.Handle:
+        """Have a callback run at this instant."""
+        if self._debug or self._closed:
+            return super().call_soon(callback, *args, context=context)
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def call_later(self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> asyncio.TimerHandle:
         """Set a timer `delay` seconds from now."""
         return self.call_at(self._now + delay, callback, *args, context=context)
@@ -281,7 +307,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run the callbacks that are ready, or move time on to the next timer. Called by `run_forever` until `stop`."""
-        ready = self._ready
+        ready: deque[Any] = self._ready
         if self._timers and self._timers[0][0] <= self._now:
             self._fire_due()
         if not ready and not self._stopping:
@@ -289,7 +315,7 @@ class SimLoop(asyncio.BaseEventLoop):
         elif self.steps - self._steps_before_now > self.livelock_after:
             self._steps_before_now, steps = self.steps, self.steps - self._steps_before_now
             raise Livelock(self._now, steps, tuple(self.pending_callbacks()))
-        choose = self._choose
+        choose, on_step = self._choose, self.on_step
         # as in asyncio, a turn is as many callbacks as were ready when it began: only then is `stop` looked at
         for _ in range(len(ready)):
             chosen = 0 if choose is None or len(ready) == 1 else choose(min(len(ready), REACH))
@@ -301,12 +327,20 @@ class SimLoop(asyncio.BaseEventLoop):
             if handle._cancelled:
                 continue
             self.steps += 1
-            handle._run()
-            if self._failure is not None:
-                error, self._failure = self._failure, None
-                raise error
-            if self.on_step is not None:
-                self.on_step(handle)
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  as asyncio's handles do
+                self._report(handle, error)
+            if on_step is not None:
+                on_step(handle)
+
+    def _report(self, handle: asyncio.Handle, error: BaseException) -> None:
+        self.call_exception_handler({"message": f"Exception in callback {describe_handle(handle)}", "exception": error, "handle": handle})
+        if self._failure is not None:
+            error, self._failure = self._failure, None
+            raise error
 
     def _move_on(self) -> None:
         if self._settling:
@@ -445,6 +479,14 @@ def run(
         raise RuntimeError("run() cannot be called from a running event loop: await the coroutine there, or call run() from plain code")
     loop = SimLoop(seed, choose=choose, on_step=on_step, livelock_after=livelock_after)
     try:
+        with rare_collections():
+            return _completed(loop, main)
+    finally:
+        loop.close()
+
+
+def _completed(loop: SimLoop, main: Coroutine[Any, Any, T]) -> T:
+    try:
         result = loop.run_until_complete(main)
     except BaseException as error:
         try:
@@ -452,11 +494,8 @@ def run(
         except Exception as another:  # noqa: BLE001
             error.add_note(f"and while the run was shut down: {another!r}")
         raise
-    else:
-        _wind_up(loop)
-        return result
-    finally:
-        loop.close()
+    _wind_up(loop)
+    return result
 
 
 def _loop_runs_here() -> bool:

@@ -1,6 +1,7 @@
 """The deterministic event loop: virtual time, running by hand, and the end of everything."""
 
 import asyncio
+import gc
 import itertools
 import math
 from collections.abc import Iterator
@@ -340,3 +341,39 @@ def test_asyncio_primitives_work(seed: int | None) -> None:
         return results
 
     assert run(main(), seed=seed) == [[0, 1, 2, 3, 4], 6, 3, "notified", True, (1, 1), 15]
+
+
+# ----------------------------------------------------------------------------------------------- what a run does to its process
+
+
+def test_a_run_lets_the_collector_look_seldom_and_restores_it() -> None:
+    """While a simulation runs garbage is looked for seldom; afterwards, also after a failure, the thresholds are as before; a collector that is off stays off."""
+
+    async def main() -> tuple[int, int, int]:
+        return gc.get_threshold()
+
+    async def breaks() -> None:
+        fails()
+
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        assert run(main()) == (50_000, 10, 10)
+        assert gc.get_threshold() == (700, 10, 10)
+        with pytest.raises(KeyError):
+            run(breaks())
+        assert gc.get_threshold() == (700, 10, 10)
+        gc.set_threshold(0)
+        assert run(main())[0] == 0
+        gc.set_threshold(200_000, 10, 10)
+        assert run(main())[0] == 200_000
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_a_closed_loop_takes_no_callbacks() -> None:
+    """A callback for a loop that is closed would never run: RuntimeError."""
+    loop = SimLoop()
+    loop.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        loop.call_soon(fails)
