@@ -25,7 +25,7 @@ def patched(live: Tree, patch: Patch, served: Served, validation: str, *, scale:
         raise _undecodable(new, f'no kind "{kind}" is registered for version "{group_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"')
     new = {**new, "apiVersion": group_version, "kind": kind}
     try:
-        decoded = served.version.codec.decode(new, validation=validation)
+        decoded = served.version.codec.decode(new, validation=validation, stored=live if served.stored_as_is else None)
     except Undecodable as problem:
         raise _undecodable(new, problem.why) from None
     return decoded.tree, decoded.warnings

@@ -14,6 +14,7 @@ from kubemini.controllers.kueue.writing import round_tripped
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_found, required
 from kubemini.machinery.labels import validate_labels
+from kubemini.machinery.memo import IdentityMemo
 from kubemini.machinery.quantity import nano
 from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
@@ -35,12 +36,27 @@ def _default(request: WebhookRequest) -> Tree | None:
 
 def workload_errors(new: Tree, old: Tree | None, gates: FeatureGates) -> list[FieldError]:
     """Return what is wrong with a Workload."""
-    found = list(_spec(new, gates))
+    found = _pod_sets(new, gates)
     found += list(_status(new, old))
     if gates.enabled("AdmissionGatedBy"):
         found += gate_errors(new, old)
     if old is not None:
         found += list(_update(new, old, gates))
+    return found
+
+
+_SOUND: IdentityMemo[tuple[bool, bool]] = IdentityMemo()
+"""Pod sets that were found good: of Workloads for elastic jobs or not, with or without slices looked at."""
+
+
+def _pod_sets(new: Tree, gates: FeatureGates) -> list[FieldError]:
+    pod_sets = new["spec"].get("podSets") or ()
+    how = ((new["metadata"].get("annotations") or {}).get(names.ELASTIC_JOB) == "true", gates.enabled("TASValidateWorkloadSliceSize"))
+    if _SOUND.get(pod_sets) == how:
+        return []
+    found = list(_spec(new, gates))
+    if pod_sets and not found:
+        _SOUND.put(pod_sets, how)
     return found
 
 

@@ -32,40 +32,46 @@ class Uncoercible(Exception):
         return f"{'.'.join(reversed(self.path)).replace('.[', '[')}: {self.body}"
 
 
-def clean(node: Node, value: Any, dropped: list[str] | None = None) -> Any:
-    """Return a value as the schema has it stored: the same object where nothing changed. Names of dropped fields are appended to `dropped`."""
+def clean(node: Node, value: Any, dropped: list[str] | None = None, stored: Any = NOTHING) -> Any:
+    """Return a value as the schema has it stored: the same object where nothing changed. Names of dropped fields are appended to `dropped`.
+
+    `stored` is what is stored in this place now: what is the very same there is clean.
+    """
+    if value is stored:
+        return value
     kind = type(value)
     if kind is dict:
         if node.heavy:
             if node.clean.get(id(value)) is value:
                 return value
             marks = len(dropped) if dropped is not None else 0
-            new = _clean_object(node, value, dropped)
+            new = _clean_object(node, value, dropped, stored)
             if dropped is None or len(dropped) == marks:
                 remember(node.clean, new)
             return new
-        return _clean_object(node, value, dropped)
+        return _clean_object(node, value, dropped, stored)
     if kind is list:
-        return _clean_list(node, value, dropped)
+        return _clean_list(node, value, dropped, stored)
     return value
 
 
-def clean_root(node: Node, tree: Tree, dropped: list[str] | None) -> Tree:
+def clean_root(node: Node, tree: Tree, dropped: list[str] | None, stored: Tree | None = None) -> Tree:
     """Return a whole object as it is stored. Raise `Mismatch` (its metadata), `Uncoercible` (metadata of an embedded resource)."""
     body = {key: each for key, each in tree.items() if key not in META_FIELDS}
-    new = _clean_object(node, body, dropped)
+    new = _clean_object(node, body, dropped, stored)
     meta = tree.get("metadata")
-    fresh = clean_metadata(meta, dropped) if meta is not None else None
+    fresh = clean_metadata(meta, dropped, stored["metadata"] if stored is not None else None) if meta is not None else None
     if new is body and fresh is meta:
         return tree
     head: Tree = {key: tree[key] for key in ("apiVersion", "kind") if key in tree}
     return {**head, "metadata": fresh, **new} if fresh is not None else {**head, **new}
 
 
-def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None) -> dict[str, Any]:
+def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None, stored: Any) -> dict[str, Any]:
     if node.transparent:
         return value
     properties = node.properties
+    before: dict[str, Any] = stored if type(stored) is dict else _NOTHING_STORED
     changes: dict[str, Any] | None = None
     key = ""
     try:
@@ -75,7 +81,7 @@ def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None) 
                 if each is None and not child.nullable:
                     new = child.full_default if child.default is not None else NOTHING
                 elif type(each) is dict or type(each) is list:
-                    new = clean(child, each, dropped)
+                    new = clean(child, each, dropped, before.get(key, NOTHING))
                 else:
                     continue
             else:
@@ -97,6 +103,9 @@ def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None) 
                 out = dict(value)
             out[key] = default
     return out
+
+
+_NOTHING_STORED: dict[str, Any] = {}
 
 
 def _clean_other(node: Node, key: str, value: Any, dropped: list[str] | None) -> Any:
@@ -129,12 +138,15 @@ def _emptied(value: Any, dropped: list[str] | None) -> Any:
     return value
 
 
-def _clean_list(node: Node, value: list[Any], dropped: list[str] | None) -> list[Any]:
+def _clean_list(node: Node, value: list[Any], dropped: list[str] | None, stored: Any) -> list[Any]:
     items = node.items
+    before: list[Any] | tuple[()] = stored if type(stored) is list else ()
     if items is None:
         return value if node.preserve else _emptied(value, dropped)
     out: list[Any] | None = None
     for place, each in enumerate(value):
+        if place < len(before) and each is before[place]:
+            continue
         if each is None and not items.nullable and items.default is not None:
             new = items.full_default
         else:
@@ -165,11 +177,11 @@ def _metadata_types() -> BuiltinSchemas:
     return BuiltinSchemas()
 
 
-def clean_metadata(value: Any, dropped: list[str] | None) -> Any:
-    """Return metadata in its canonical form. Raise `Mismatch`."""
+def clean_metadata(value: Any, dropped: list[str] | None, stored: Tree | None = None) -> Any:
+    """Return metadata in its canonical form; what is the very same in `stored` is. Raise `Mismatch`."""
     unknown = _metadata_types().compiler.unknown
     unknown.clear()
-    new = object_meta().value(value)
+    new = object_meta().value(value) if stored is None else object_meta().value(value, stored)
     if unknown and dropped is not None:
         dropped.extend(unknown)
     return new

@@ -264,13 +264,13 @@ def _items_check(schema: Tree) -> Check:
     def check(value: Any, path: Path, errors: Errors) -> None:
         if type(value) is not list:
             return
-        where = dotted(path)
-        if least is not None and len(value) < least:
-            errors.append(invalid(where, len(value), f"{where} in body should have at least {least} items"))
-        if most is not None and len(value) > most:
-            errors.append(too_many(where, len(value), most))
+        size = len(value)
+        if least is not None and size < least:
+            errors.append(invalid(dotted(path), size, f"{dotted(path)} in body should have at least {least} items"))
+        if most is not None and size > most:
+            errors.append(too_many(dotted(path), size, most))
         if unique and any(each in value[:place] for place, each in enumerate(value)):
-            errors.append(invalid(where, "", f"{where} in body shouldn't contain duplicates"))
+            errors.append(invalid(dotted(path), "", f"{dotted(path)} in body shouldn't contain duplicates"))
 
     return check
 
@@ -296,10 +296,10 @@ def _properties_check(schema: Tree) -> Check:
     def check(value: Any, path: Path, errors: Errors) -> None:
         if type(value) is not dict:
             return
-        where = dotted(path)
-        if least is not None and len(value) < least:
-            errors.append(invalid(where, len(value), f"{where} in body should have at least {least} properties"))
-        if most is not None and len(value) > most:
-            errors.append(too_many(where, len(value), most))
+        size = len(value)
+        if least is not None and size < least:
+            errors.append(invalid(dotted(path), size, f"{dotted(path)} in body should have at least {least} properties"))
+        if most is not None and size > most:
+            errors.append(too_many(dotted(path), size, most))
 
     return check

@@ -111,7 +111,7 @@ class ObjectNode:
         self._rules: tuple[Rule, ...] = ()
 
     def value(self, value: Any, stored: Mapping[str, Any] = _UNSTORED) -> Any:
-        """Return the canonical object, the same one where nothing changed. Fields that are the very same in `stored` are canonical already."""
+        """Return the canonical object, the same one where nothing changed. Fields that are the very same in `stored`, or below, are canonical already."""
         steps = self._steps
         if steps is None:
             steps = self._compile()
@@ -131,16 +131,17 @@ class ObjectNode:
                     self._compiler.unknown.append(key)
                     new = _OMIT
                 else:
-                    kind, known, read, _ = step
+                    kind, known, read, child = step
                     if type(each) is kind:
                         if known is None:
                             if each:
                                 continue
                         elif known.get(id(each)) is each:
                             continue
-                    if each is stored.get(key, _OMIT):
+                    before = stored.get(key, _OMIT)
+                    if each is before:
                         continue
-                    new = read(each)
+                    new = child.value(each, before) if type(before) is dict and type(each) is dict and type(child) is ObjectNode else read(each)
                     if known is not None and known is not _NOTHING and new is not _OMIT:
                         if len(known) >= _MEMO_LIMIT:
                             known.clear()

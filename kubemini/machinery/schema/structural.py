@@ -35,15 +35,18 @@ class StructuralCodec:
     """The codec of one custom kind in one version (see `kubemini.machinery.schema.contract.Codec`).
 
     `schema` is the structural schema of the whole object, as in ``spec.versions[].schema.openAPIV3Schema``; it is never copied and must not be
-    mutated. `definitions` says what ``$ref`` means (``{"io.k8s.api.core.v1.PodSpec": schema}``), also where a definition refers to itself.
+    mutated. `fixed`: it never changes, so that whatever is stored went through it. `definitions` says what ``$ref`` means (``{"io.k8s.api.core.v1.PodSpec": schema}``), also where a definition refers to itself.
     """
 
-    def __init__(self, schema: Tree, *, group: str, version: str, kind: str, definitions: Mapping[str, Tree] | None = None) -> None:
+    def __init__(
+        self, schema: Tree, *, group: str, version: str, kind: str, definitions: Mapping[str, Tree] | None = None, fixed: bool = False
+    ) -> None:
         self.schema = schema
         self.group = group
         self.version = version
         self.kind = kind
         self.structure = Structure(schema, definitions)
+        self._fixed = fixed
 
     @cached_property
     def _evaluate(self) -> Evaluate | None:
@@ -60,7 +63,7 @@ class StructuralCodec:
         """Return the object pruned and defaulted; the same tree where it is so already. Raise `Undecodable`."""
         dropped: list[str] = []
         try:
-            new = clean_root(self.structure.root, tree, dropped)
+            new = clean_root(self.structure.root, tree, dropped, stored if self._fixed else None)
         except (Mismatch, Uncoercible) as problem:
             raise Undecodable.of(self.kind, self.version, problem.text()) from None
         if (not dropped and not duplicates) or validation == "Ignore":

@@ -16,7 +16,7 @@ from kubemini.machinery.errors import FieldError, duplicate, invalid, required
 from kubemini.machinery.metadata import validate_metadata_create
 from kubemini.machinery.names import dns1035_label, faults, path_segment
 from kubemini.machinery.schema.keywords import NO_PATH, Errors, Path, checks_of, dotted, keyed
-from kubemini.machinery.schema.structure import META_FIELDS, NOTHING, Node, remember
+from kubemini.machinery.schema.structure import META_FIELDS, NOTHING, REMEMBERED, Node, remember
 
 
 class Findings:
@@ -52,7 +52,11 @@ def validate(node: Node, value: Any, path: Path, found: Findings, old: Any = NOT
         return
     before, unverified = len(found.schema), found.unverified
     _check(node, value, path, found, old)
-    if len(found.schema) > before and old is not NOTHING and value == old:
+    if len(found.schema) == before:
+        plan = node.plan
+        if type(value) is plan.scalar:
+            plan.take(value)
+    elif old is not NOTHING and value == old:
         del found.schema[before:]
         found.unverified += 1
     if heavy and found.unverified == unverified and not found.any:
@@ -61,7 +65,7 @@ def validate(node: Node, value: Any, path: Path, found: Findings, old: Any = NOT
 
 def _check(node: Node, value: Any, path: Path, found: Findings, old: Any) -> None:
     """Run the checks of one node, then those of its children."""
-    plan = plan_of(node)
+    plan = node.plan or plan_of(node)
     for check in plan.checks:
         check(value, path, found.schema)
     if type(value) is dict:
@@ -79,11 +83,15 @@ def _object(node: Node, plan: Plan, value: Tree, path: Path, found: Findings, ol
     before: Any = old if type(old) is dict else _EMPTY
     for key, each in value.items():
         child = properties.get(key)
-        if child is not None:
-            if type(each) is not plan_of(child).trivial:
-                validate(child, each, (path, ".", key), found, before.get(key, NOTHING))
-        elif additional is not None and type(each) is not plan_of(additional).trivial:
-            validate(additional, each, (path, "{", key), found, before.get(key, NOTHING))
+        how = "."
+        if child is None:
+            if additional is None:
+                continue
+            child, how = additional, "{"
+        kind = type(each)
+        of_child = child.plan or plan_of(child)
+        if kind is not of_child.trivial and (kind is not of_child.scalar or each not in of_child.good):
+            validate(child, each, (path, how, key), found, before.get(key, NOTHING))
     for key in plan.required:
         if key not in value:
             found.schema.append(required(dotted((path, ".", key))))
@@ -97,8 +105,14 @@ def _list(node: Node, value: list[Any], path: Path, found: Findings, old: Any) -
         _map_keys(node, value, path, found.lists)
     if items is None:
         return
-    before = by_keys(node, old)
+    same = old if node.list_type == "map" and type(old) is list else ()
+    before: Callable[[Any], Any] | None = None
     for place, each in enumerate(value):
+        if place < len(same) and each is same[place]:
+            found.unverified += 1
+            continue
+        if before is None:
+            before = by_keys(node, old)
         validate(items, each, (path, "[", place), found, before(each))
 
 
@@ -125,7 +139,7 @@ def _identity(item: Tree, keys: tuple[str, ...]) -> tuple[Any, ...]:
 class Plan:
     """What checking a value of one node takes, worked out once."""
 
-    __slots__ = ("checks", "composed", "required", "trivial")
+    __slots__ = ("checks", "composed", "good", "required", "scalar", "trivial")
 
     def __init__(self, node: Node) -> None:
         schema = node.schema
@@ -135,10 +149,25 @@ class Plan:
         self.composed = any(key in schema for key in ("allOf", "anyOf", "oneOf", "not"))
         self.trivial = _EXACT.get(schema.get("type", "")) if len(self.checks) == 1 and not self.composed and not node.int_or_string else None
         """The Python type of which every value is valid, None where there is more to check."""
+        self.scalar = None if self.composed else _SCALARS.get(schema.get("type", ""))
+        """The Python type of which valid values are remembered in `good`: whether such a value is valid depends on nothing else."""
+        self.good: set[Any] = set()
+
+    def take(self, value: Any) -> None:
+        """Remember a valid value. Conditions have the same types, reasons and times in thousands of objects."""
+        if type(value) is str and len(value) > LONGEST:
+            return
+        if len(self.good) >= REMEMBERED:
+            self.good.clear()
+        self.good.add(value)
 
 
 _EXACT: dict[str, type] = {"string": str, "boolean": bool}
+_SCALARS: dict[str, type] = {"string": str, "integer": int}
+LONGEST = 256
+"""The longest text that is remembered as valid."""
 _EMPTY: Tree = {}
+_TEXTS = frozenset({str})
 
 
 def plan_of(node: Node) -> Plan:
@@ -230,6 +259,11 @@ def _map_keys(node: Node, items: list[Any], path: Path, errors: Errors) -> None:
             return
     if len(items) < 2:
         return
+    if len(node.list_keys) == 1 and None not in items:
+        name = node.list_keys[0]
+        names = [each.get(name) for each in items]
+        if _TEXTS.issuperset(map(type, names)) and len(set(names)) == len(names):
+            return
     keys = [{key: each[key] for key in node.list_keys if key in each} if each is not None else {} for each in items]
     for place in _repeated([_comparable(each) for each in keys]):
         errors.append(duplicate(keyed((path, "[", place)), keys[place]))

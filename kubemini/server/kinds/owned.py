@@ -84,11 +84,11 @@ class OwnedCodec:
         from kubemini.machinery.schema.structural import StructuralCodec
 
         schema = schema_of(self.group, self.version, self.kind)
-        return StructuralCodec(schema, group=self.group, version=self.version, kind=self.kind, definitions=EMBEDDED)
+        return StructuralCodec(schema, group=self.group, version=self.version, kind=self.kind, definitions=EMBEDDED, fixed=True)
 
     def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Prune, check types and fill defaults."""
-        return self._codec.decode(tree, validation=validation, duplicates=duplicates)
+        return self._codec.decode(tree, validation=validation, duplicates=duplicates, stored=stored)
 
     def validate(self, new: Tree, old: Tree | None = None) -> list[FieldError]:
         """Return broken schema and CEL rules."""

@@ -441,3 +441,42 @@ def test_formats(name: str, good: str, bad: str) -> None:
 def test_unknown_formats_mean_nothing() -> None:
     """A format that CRDs do not know is no rule."""
     assert texts(of({"f": {**STRING, "format": "sonnet"}}), {"f": "x"}) == []
+
+
+# ------------------------------------------------------------------------------------------------- what is remembered
+
+
+def test_remembered_values_are_told_apart_by_type() -> None:
+    """A scalar that was found good once does not vouch for an equal value of another type, here or in another field."""
+    kind = of(
+        {"count": {"type": "integer", "minimum": 1}, "name": {"type": "string", "pattern": "^[a-z]+$"}, "other": {"type": "string", "maxLength": 2}}
+    )
+    assert texts(kind, {"count": 1, "name": "abc"}) == []
+    assert texts(kind, {"count": 1, "name": "abc"}) == []
+    assert texts(kind, {"count": True}) == ['spec.count: Invalid value: "boolean": spec.count in body must be of type integer: "boolean"']
+    assert texts(kind, {"other": "abc"}) == ["spec.other: Too long: may not be more than 2 bytes"]
+    assert texts(kind, {"count": 0}) == ["spec.count: Invalid value: 0: spec.count in body should be greater than or equal to 1"]
+
+
+def test_bad_values_are_not_remembered() -> None:
+    """A scalar that an update was forgiven for is refused again in the next object."""
+    kind = of({"name": {"type": "string", "pattern": "^[a-z]+$"}})
+    assert texts(kind, {"name": "A"}, {"name": "A"}) == []
+    assert texts(kind, {"name": "A"}) == ["spec.name: Invalid value: \"A\": spec.name in body should match '^[a-z]+$'"]
+
+
+def test_only_a_fixed_schema_trusts_what_is_stored() -> None:
+    """What was stored under an earlier schema is pruned when it is written again, unless the schema never changes."""
+    spec = {"known": {"a": "b", "unknown": 1}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"known": {"type": "object", "properties": {"a": STRING}}}}},
+    }
+    loose = StructuralCodec(schema, group="example.com", version="v1", kind="Gear")
+    fixed = StructuralCodec(schema, group="example.com", version="v1", kind="Gear", fixed=True)
+    stored = gear(spec)
+    new = {**stored, "spec": {**spec}}
+    assert loose.decode(new, stored=stored).tree["spec"] == {"known": {"a": "b"}}
+    assert fixed.decode(new, stored=stored).tree["spec"]["known"] is spec["known"]
+    fresh = {**stored, "spec": {"known": {"a": "b", "unknown": 1}}}
+    assert fixed.decode(fresh, stored=stored).tree["spec"] == {"known": {"a": "b"}}
