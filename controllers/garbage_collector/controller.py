@@ -72,10 +72,10 @@ class GarbageCollector(Controller):
                 self._wake(reference["uid"])
             return
         if "deletionTimestamp" in meta:
-            if meta.get("finalizers"):
+            if not _left_alone(obj):
                 self._add(resource, key)
-                for node in self._graph.dependents(meta["uid"]) if FOREGROUND in meta["finalizers"] else ():
-                    self._add(node.resource, node.key)
+                if FOREGROUND in meta["finalizers"]:
+                    self._add_dependents(meta["uid"])
         elif meta.get("ownerReferences") and (old is None or old["metadata"].get("ownerReferences") is not meta["ownerReferences"]):
             # Only dangling or deleting owners need a look; live ones are told by their own events
             for reference in meta["ownerReferences"]:
@@ -83,6 +83,13 @@ class GarbageCollector(Controller):
                 if owner is None or self._deleting(owner):
                     self._add(resource, key)
                     break
+
+    def _add_dependents(self, uid: str) -> None:
+        """Have those looked at that name an owner which is deleting them."""
+        for node in self._graph.dependents(uid):
+            obj = self._object(node)
+            if obj is None or not _left_alone(obj):
+                self._add(node.resource, node.key)
 
     def _gone(self, uid: str) -> None:
         if self._graph.has_dependents(uid):
@@ -135,8 +142,7 @@ class GarbageCollector(Controller):
             if not self._blocked(meta["uid"]):
                 await self._drop_finalizer(resource, obj, FOREGROUND)
                 return
-            for node in self._graph.dependents(meta["uid"]):
-                self._add(node.resource, node.key)
+            self._add_dependents(meta["uid"])
         if meta.get("ownerReferences"):
             await self._judge(resource, obj)
 
@@ -257,6 +263,13 @@ class GarbageCollector(Controller):
         kept = [each for each in meta.get("finalizers") or () if each != finalizer]
         patch = {"metadata": {"finalizers": kept or None, "resourceVersion": meta["resourceVersion"]}}
         await self._ctx.client.patch(resource, meta["name"], patch, namespace=meta.get("namespace", ""))
+
+
+def _left_alone(obj: Tree) -> bool:
+    """Tell whether an object is on its way out and waits for others than the collector."""
+    meta = obj["metadata"]
+    finalizers = meta.get("finalizers") or ()
+    return "deletionTimestamp" in meta and FOREGROUND not in finalizers and ORPHAN not in finalizers
 
 
 _UNKNOWN: Tree = {"metadata": {}}

@@ -67,7 +67,9 @@ class NodeFailures(Controller):
             new is None or "deletionTimestamp" in new["metadata"] or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         ):
             for key in workload_of(tree):
-                self.queue.add(key)
+                # One that gets places later comes by itself
+                if (workload := self.hub.workloads.get_key(key)) is not None and hosts_of(workload):
+                    self.queue.add(key)
 
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None and hosts_of(new):

@@ -38,6 +38,8 @@ class Ungater(Controller):
         self._pods = ctx.informer(PODS)
         self._pods.add_index("workload", workload_of, reads=("annotations",), marks=(names.WORKLOAD,))
         self._expected: ExpectedUids[str] = ExpectedUids()
+        self._waiting: dict[str, None] = {}
+        """Workloads that have had gated pods since somebody looked: changes of pods mean nothing to others."""
         self._pods.on_change(self._on_pod, marks=(names.WORKLOAD,))
         self.hub.workloads.on_change(self._on_workload)
 
@@ -48,13 +50,17 @@ class Ungater(Controller):
         for key in workload_of(tree):
             if new is None or not gated(new):
                 self._expected.observed(key, tree["metadata"]["uid"])
-            self.queue.add_after(key, BATCH_SECONDS)
+            else:
+                self._waiting[key] = None
+            if key in self._waiting:
+                self.queue.add_after(key, BATCH_SECONDS)
 
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
         if new is not None and conditions.admitted(new) and any("topologyAssignment" in each for each in assignments(new)):
             self.queue.add(key_of(new))
         elif new is None and old is not None:
             self._expected.forget(key_of(old))
+            self._waiting.pop(key_of(old), None)
 
     async def reconcile(self, key: str) -> float | None:
         """Let go whom there is a place for."""
@@ -65,6 +71,7 @@ class Ungater(Controller):
             return None
         mine = [pod for pod in self._pods.by_index("workload", key) if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
         if not any(gated(pod) for pod in mine):
+            self._waiting.pop(key, None)
             return None
         bad = {each["name"] for each in (workload.get("status") or {}).get("unhealthyNodes") or ()}
         pod_sets = {each["name"]: each for each in workload["spec"]["podSets"]}
