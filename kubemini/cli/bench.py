@@ -14,9 +14,9 @@ from kubemini.machinery.errors import ConfigError
 
 def run(*, only: str, save: Path | None, compare: Path | None, scale: float) -> None:
     """Run the scenarios whose name matches. Figures are of this machine at this moment: compare runs, not numbers of other machines."""
-    from kubemini.benchmarks import beside, clusters, http, processes, store
+    from kubemini.benchmarks import beside, clusters, http, processes, queues, store
 
-    del beside, clusters, http, processes, store
+    del beside, clusters, http, processes, queues, store
     try:
         chosen = [each for each in SCENARIOS.values() if re.search(only, each.name)]
     except re.error as problem:
