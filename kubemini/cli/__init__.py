@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import sys
 
+from kubemini.cli.quick import without_collections
+
 
 def main() -> None:
     """Run the command line; wrong use ends with a clear message and status 2, a full disk with 1."""
-    from kubemini.cli.commands import app
-    from kubemini.machinery.errors import ConfigError
+    with without_collections():
+        from kubemini.cli.commands import app
+        from kubemini.machinery.errors import ConfigError
 
     try:
         app()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubemini.cli.quick import without_authorities, without_collections
 from kubemini.machinery.errors import ConfigError
 
 
@@ -53,8 +54,9 @@ def run(options: ServeOptions) -> None:
 
 
 async def _serve(options: ServeOptions) -> None:
-    from kubemini.server.http.serving import LOOPBACK, check_kubeconfig, write_kubeconfig
-    from kubemini.serving import ServedCluster
+    with without_authorities(), without_collections():
+        from kubemini.server.http.serving import LOOPBACK, check_kubeconfig, write_kubeconfig
+        from kubemini.serving import ServedCluster
 
     if options.host not in LOOPBACK and not options.tls:
         raise ConfigError(f"--host {options.host} without --tls would serve an open cluster to the network; keep --tls, or listen on 127.0.0.1")
@@ -80,7 +82,8 @@ async def _serve(options: ServeOptions) -> None:
         kubernetes_version=options.kubernetes_version,
     )
     try:
-        await cluster.start()
+        with without_collections():
+            await cluster.start()
         write_kubeconfig(options.kubeconfig, cluster.kubeconfig())
         _say(f"serving Kubernetes {options.kubernetes_version} on {cluster.listener.url}")
         _say(f"  export KUBECONFIG={options.kubeconfig.absolute()}")
