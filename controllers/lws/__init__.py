@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from kubemini.api.trees import Tree
-from kubemini.api.volcano import pod_group_definition
 from kubemini.controllers.lws import pod_webhook
 from kubemini.controllers.lws.controller import LeaderWorkerSetController
 from kubemini.controllers.lws.pod_controller import GroupController
@@ -31,7 +30,12 @@ def create(settings: Settings) -> list[Controller]:
 
 def objects(settings: Settings) -> list[tuple[Resource, Tree]]:
     """Return the definition of Volcano's PodGroup where groups are gangs of Volcano's: without it no PodGroup could be made."""
-    return [(CUSTOM_RESOURCE_DEFINITIONS, pod_group_definition())] if provider_of(settings) == VOLCANO else []
+    if provider_of(settings) != VOLCANO:
+        return []
+    # Models are a lot to load for what most clusters have not
+    from kubemini.api.volcano import pod_group_definition
+
+    return [(CUSTOM_RESOURCE_DEFINITIONS, pod_group_definition())]
 
 
 def webhooks(settings: Settings) -> list[Webhook]:
