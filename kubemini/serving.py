@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
@@ -13,6 +14,7 @@ from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
 from kubemini.server.http.app import Facade
+from kubemini.server.http.minting import Minted
 from kubemini.server.http.serving import Listener
 from kubemini.server.http.webhooks import UserWebhooks
 from kubemini.server.kinds.catalogue import token_review_kind
@@ -25,7 +27,17 @@ if TYPE_CHECKING:
 class ServedCluster(Cluster):
     """A cluster that listens. Further arguments are `Cluster`'s."""
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, tls: bool = True, token: str = "", dns: int | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: bool = True,
+        token: str = "",
+        dns: int | None = None,
+        minted: Callable[[], Minted] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
         version = self.settings.kubernetes_version
         self.token = token
@@ -35,7 +47,7 @@ class ServedCluster(Cluster):
         self._webhooks = UserWebhooks(self.store, self.server.reader)
         self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
-        self.listener = Listener(self.facade, host=host, port=port, tls=tls)
+        self.listener = Listener(self.facade, host=host, port=port, tls=tls, minted=minted)
         zone = Zone(self.server.reader)
         self.facade.lookup = zone.find
         self.dns = _dns_server(zone, host, dns) if dns is not None else None

@@ -14,6 +14,7 @@ from typing import Any
 
 from kubemini.cli.quick import without_authorities, without_collections
 from kubemini.machinery.errors import ConfigError
+from kubemini.server.http.minting import Minting, tls_hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def run(options: ServeOptions) -> None:
 
 
 async def _serve(options: ServeOptions) -> None:
+    minting = Minting(tls_hosts(options.host)) if options.tls else None
     with without_authorities(), without_collections():
         from kubemini.server.http.serving import LOOPBACK, check_kubeconfig, write_kubeconfig
         from kubemini.serving import ServedCluster
@@ -69,6 +71,7 @@ async def _serve(options: ServeOptions) -> None:
         host=options.host,
         port=options.port,
         tls=options.tls,
+        minted=minting.minted if minting is not None else None,
         token=secrets.token_urlsafe(24) if options.tls else "",
         dns=options.dns,
         metrics_server=options.metrics_server,

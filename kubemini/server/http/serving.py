@@ -10,8 +10,7 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -20,6 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.app import BODY_LIMIT, Facade
+from kubemini.server.http.minting import Minted, mint, tls_hosts
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 2.0
@@ -37,33 +37,25 @@ _connections = logging.getLogger("kubemini.http.connections")
 _connections.addFilter(_is_ours)
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
-    """A certificate authority's PEM, and the server context made from it."""
-
-    authority: bytes
-    context: ssl.SSLContext
-
-
-def certificates(hosts: Sequence[str]) -> Certificates:
-    """Make a fresh certificate authority and a server certificate for `hosts`. They live as long as the process."""
-    import trustme
-
-    authority = trustme.CA()
-    issued = authority.issue_cert(*dict.fromkeys([*hosts, "localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"]))
+def _context(minted: Minted) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    issued.configure_cert(context)
-    return Certificates(authority.cert_pem.bytes(), context)
+    with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads certificates from files only
+        file.write((minted.key + minted.chain).encode())
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
 
 
 class Listener:
-    """A facade on a socket."""
+    """A facade on a socket. With `tls` it has fresh certificates, made by `minted` where that is given."""
 
-    def __init__(self, facade: Facade, *, host: str = "127.0.0.1", port: int = 0, tls: bool = True) -> None:
+    def __init__(
+        self, facade: Facade, *, host: str = "127.0.0.1", port: int = 0, tls: bool = True, minted: Callable[[], Minted] | None = None
+    ) -> None:
         self.facade = facade
         self.host = host
         self.port = port
-        self.tls = certificates([host] if host not in ("0.0.0.0", "::") else []) if tls else None  # noqa: S104
+        self.tls = (minted() if minted is not None else mint(tls_hosts(host))) if tls else None
         self._runner: web.ServerRunner | None = None
 
     @property
@@ -84,7 +76,7 @@ class Listener:
         )
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=STOP_SECONDS, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self.tls.context if self.tls else None, backlog=512)
+        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=_context(self.tls) if self.tls else None, backlog=512)
         try:
             await site.start()
         except OSError as problem:
@@ -107,7 +99,7 @@ class Listener:
         """Return a kubeconfig for this listener."""
         cluster: dict[str, object] = {"server": self.url}
         if self.tls:
-            cluster["certificate-authority-data"] = base64.b64encode(self.tls.authority).decode()
+            cluster["certificate-authority-data"] = base64.b64encode(self.tls.authority.encode()).decode()
         return {
             "apiVersion": "v1",
             "kind": "Config",

@@ -203,9 +203,9 @@ class Indexes(_OfJobs):
             yield f"failedIndexes {status.get('failedIndexes')!r} is not canonical"
         before = (old or {}).get("status") or {}
         if completed != (had := indexes.parse(before.get("completedIndexes"))):
-            lost = [index for index in set(had) - set(completed) if index < new["spec"].get("completions", 0)]
+            lost = [index for index in sorted(set(had) - set(completed)) if index < new["spec"].get("completions", 0)]
             if lost:
-                yield f"indexes {sorted(lost)} are no longer completed"
+                yield f"indexes {lost} are no longer completed"
         if set(completed) & set(failed):
             yield f"indexes both completed and failed: {sorted(set(completed) & set(failed))}"
         if status.get("succeeded", 0) != len(completed):
