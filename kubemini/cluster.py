@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from kubemini import bootstrap
-from kubemini.api.resources import NODES, Resource
+from kubemini.api.resources import NODES, PODS, Resource
 from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.dns.zone import Zone
 from kubemini.inprocess import InProcessClient
-from kubemini.machinery.errors import ConfigError
+from kubemini.machinery.errors import ConfigError, NotFound
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.manifests import Manifest, load
 from kubemini.runtime.client import Client
@@ -40,7 +40,7 @@ from kubemini.store import Store
 from kubemini.waiting import parse as parse_wish
 from kubemini.webhooks import WebhookAdmission
 
-PODS = ("forever", "programs")
+POD_MODES = ("forever", "programs")
 """What pods can do by default."""
 Fleet = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
@@ -71,8 +71,8 @@ class Cluster:
         program: Callable[[Tree], Any] | None = None,
         **settings: Any,
     ) -> None:
-        if pods not in PODS:
-            raise ConfigError(f"pods: unknown {pods!r}; there are {' and '.join(PODS)}")
+        if pods not in POD_MODES:
+            raise ConfigError(f"pods: unknown {pods!r}; there are {' and '.join(POD_MODES)}")
         if env is None:
             env = Env.fresh() if seed is None else Env(seed=seed)
         self.env = env
@@ -101,7 +101,7 @@ class Cluster:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync."""
+        """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync and pods can be created."""
         for resource, obj in self.bootstrap_objects():
             await self.client.create(resource, obj)
         for component_group in self._processes().values():
@@ -118,6 +118,8 @@ class Cluster:
                 self.server.chain.add(ExtendedResourceToleration())
             for node in nodes:
                 await self.client.create(NODES, node)
+        if any(component.name == "service-accounts" for component in self.components):
+            await self.wait("serviceaccount/default", "create")  # the first pod that anybody creates runs as it
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start, in the order in which it is created."""
@@ -234,6 +236,60 @@ class Cluster:
         """Delete an object by ``KIND/NAME``. Raise `NotFound`, `ConfigError`."""
         resource, name, space = self._reference(reference, namespace)
         await self.client.delete(resource, name, namespace=space, propagation=propagation)
+
+    async def patch(self, reference: str, patch: Mapping[str, Any], *, namespace: str = "default", subresource: str = "") -> Tree:
+        """Merge a patch (RFC 7386; None deletes a field) into an object by ``KIND/NAME``, or into its `subresource`; return it. Raise `ApiStatus`, `ConfigError`."""
+        resource, name, space = self._reference(reference, namespace)
+        return await self.client.patch(resource, name, dict(patch), namespace=space, subresource=subresource)
+
+    async def scale(self, reference: str, replicas: int, *, namespace: str = "default") -> Tree:
+        """Ask for another number of replicas, as ``kubectl scale`` does; return the Scale. Raise `NotFound` for kinds that do not scale too, `ConfigError`."""
+        return await self.patch(reference, {"spec": {"replicas": replicas}}, namespace=namespace, subresource="scale")
+
+    def why(self, reference: str, *, namespace: str = "default") -> Tree | None:
+        """Return how the last decision about ``pod/NAME`` (by the scheduler) or ``workload/NAME`` (by Kueue) came out; None where there was none yet.
+
+        For a pod: ``node`` (None = no node does), ``message``, and ``refusals`` by node; for a Workload what `kubemini.controllers.kueue.why.Attempt.tree` says.
+        """
+        resource, name, space = self._reference(reference, namespace)
+        for manager in self.managers.values():
+            for controller in manager.controllers:
+                found = controller.decision_about(resource, f"{space}/{name}")
+                if found is not None:
+                    return found
+        return None
+
+    # ------------------------------------------------------------------ disturbing it
+
+    async def fail_pod(self, namespace: str, name: str, *, exit_code: int = 1, uid: str = "") -> None:
+        """Let a pod's containers exit as a crash does. A pod that is gone, has ended or (with `uid`) is another one is left alone."""
+        from kubemini.controllers.kubelet.statuses import terminated
+
+        try:
+            pod = await self.client.get(PODS, name, namespace)
+            if uid and pod["metadata"]["uid"] != uid:
+                return
+            if pod["status"].get("phase") in ("Pending", "Running") and pod["spec"].get("nodeName"):
+                await self.client.update_status(PODS, {**pod, "status": terminated(pod, now=self.env.stamp(), exit_code=exit_code)})
+        except NotFound:
+            return
+
+    async def delete_pod(self, namespace: str, name: str, *, uid: str = "") -> None:
+        """Delete a pod as a user does; with `uid` only that one (else `Conflict`)."""
+        try:
+            await self.client.delete(PODS, name, namespace=namespace, uid=uid)
+        except NotFound:
+            return
+
+    async def lose_node(self, name: str) -> None:
+        """Let a node's kubelet fall silent: its pods stay as they are, and the node turns Unknown."""
+        await self.client.patch(NODES, name, {"metadata": {"annotations": {"kubemini.dev/lost": "true"}}})
+
+    async def recover_node(self, name: str) -> None:
+        """Let a lost node answer again."""
+        await self.client.patch(NODES, name, {"metadata": {"annotations": {"kubemini.dev/lost": None}}})
+
+    # ------------------------------------------------------------------ watching it
 
     def resolve(self, name: str, *, namespace: str = "default") -> Sequence[str]:
         """Return the addresses that a pod in `namespace` finds under a DNS name (``train-worker-0-0.train``); [] where it does not resolve."""

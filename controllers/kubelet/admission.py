@@ -63,19 +63,23 @@ def _host_ports(pod: Tree) -> list[tuple[int, str]]:
     ]
 
 
-def running_before(pod: Tree, others: Iterable[Tree]) -> list[Tree]:
-    """Return the pods of a node that were there before: those that run, and of those that do not yet the older ones."""
+def taken_before(pod: Tree, node: Tree, others: Iterable[Tree]) -> list[Tree]:
+    """Return the pods that a node runs before it looks at one: those that run, and of the older ones that it has not looked at yet those that it will take."""
     mine = _age(pod)
-    found: list[Tree] = []
+    taken: list[Tree] = []
+    waiting: list[Tree] = []
     for other in others:
         phase = (other.get("status") or {}).get("phase")
-        if (
-            other["metadata"]["uid"] != pod["metadata"]["uid"]
-            and phase not in TERMINAL
-            and (phase == "Running" or not bypassed(other) or _age(other) < mine)
-        ):
-            found.append(other)
-    return found
+        if other["metadata"]["uid"] == pod["metadata"]["uid"] or phase in TERMINAL:
+            continue
+        if phase == "Running" or not bypassed(other):
+            taken.append(other)
+        elif _age(other) < mine:
+            waiting.append(other)
+    for other in sorted(waiting, key=_age):
+        if rejection(other, node, taken) is None:
+            taken.append(other)
+    return taken
 
 
 def _age(pod: Tree) -> tuple[str, str]:

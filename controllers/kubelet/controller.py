@@ -12,7 +12,7 @@ from typing import Any
 from kubemini.api.resources import NODES, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.kubelet import statuses
-from kubemini.controllers.kubelet.admission import bypassed, rejection, running_before
+from kubemini.controllers.kubelet.admission import bypassed, rejection, taken_before
 from kubemini.controllers.kubelet.programs import FOREVER, BadAnnotation, Program, attempt_of, program_of
 from kubemini.controllers.kubelet.restarts import FORGIVEN_AFTER, delay, restarting
 from kubemini.machinery.errors import Conflict, NotFound
@@ -158,7 +158,7 @@ class KubeletController(Controller):
         if bypassed(pod) and not (pod.get("status") or {}).get("startTime"):
             if not _measured(node):
                 return None
-            refused = rejection(pod, node, running_before(pod, self._pods.by_index("node", pod["spec"]["nodeName"])))
+            refused = rejection(pod, node, taken_before(pod, node, self._pods.by_index("node", pod["spec"]["nodeName"])))
             if refused is not None:
                 self._ctx.recorder.event(pod, "Warning", *refused)
                 await self._write(pod, statuses.rejected(pod, now=self._ctx.env.stamp(), reason=refused[0], message=refused[1]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
-from kubemini.api.resources import WORKLOADS
+from kubemini.api.resources import WORKLOADS, Resource
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation
@@ -54,6 +54,11 @@ class Scheduler(Controller):
             places = TopologyPlaces(self.hub)
             places.attach(ctx)
             self.hub.places = places
+
+    def decision_about(self, resource: Resource, key: str) -> Tree | None:
+        """Return the last attempt of a Workload as JSON."""
+        attempt = self.why.get(key) if resource.storage == WORKLOADS.storage else None
+        return attempt.tree() if attempt is not None else None
 
     def _due(self, urgent: bool) -> None:
         if urgent:

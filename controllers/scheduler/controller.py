@@ -57,6 +57,11 @@ class SchedulerController(Controller):
         """Return the last decision about a pod (``namespace/name``): its node, or each node's refusal."""
         return self._placer.why(key)
 
+    def decision_about(self, resource: Resource, key: str) -> Tree | None:
+        """Return `why` as JSON."""
+        decision = self.why(key) if resource.storage == PODS.storage else None
+        return decision.tree() if decision is not None else None
+
     def _retry(self, key: str, seconds: float, priority: int) -> None:
         if seconds > 0:
             self.queue.add_after(key, seconds, priority)

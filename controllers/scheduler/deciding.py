@@ -56,6 +56,11 @@ class Decision:
         """Return the names of the plugins that refused."""
         return dict.fromkeys([self.rejection.plugin] if self.rejection is not None else [each.plugin for each in self.refusals.values()])
 
+    def tree(self) -> Tree:
+        """Return it as JSON."""
+        refusals = {node: {"plugin": each.plugin, "reasons": list(each.reasons)} for node, each in self.refusals.items()}
+        return {"pod": self.pod, "node": self.node, "message": self.message, "nodes": self.nodes, "refusals": refusals}
+
 
 @dataclass(slots=True)
 class Filters:

@@ -60,6 +60,10 @@ class Controller:
     async def started(self) -> None:
         """Called once when every cache is in sync, before the first reconcile."""
 
+    def decision_about(self, resource: Resource, key: str) -> Tree | None:
+        """Return how its last decision about an object came out, and why; None for kinds that it does not decide about and objects that it has not met."""
+        return None
+
     def enqueue_owner(self, resource: Resource) -> Any:
         """Return a change handler that enqueues the controlling owner (of `resource`'s group and kind) of what changed."""
         kind, group, add = resource.kind, resource.group, self.queue.add

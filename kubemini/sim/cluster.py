@@ -13,10 +13,8 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kubemini.api.resources import NODES, PODS
 from kubemini.cluster import Cluster
 from kubemini.inprocess import InProcessClient
-from kubemini.machinery.errors import NotFound
 from kubemini.runtime.client import Client
 from kubemini.runtime.env import Env
 from kubemini.server.options import Caller
@@ -56,36 +54,6 @@ class SimCluster(Cluster):
             if due > deadline:
                 return False
             await asyncio.sleep(due - loop.time())
-
-    # ------------------------------------------------------------------ disturbances
-
-    async def fail_pod(self, namespace: str, name: str, *, exit_code: int = 1, uid: str = "") -> None:
-        """Let a pod's containers exit as a crash does. A pod that is gone, has ended or (with `uid`) is another one is left alone."""
-        from kubemini.controllers.kubelet.statuses import terminated
-
-        try:
-            pod = await self.client.get(PODS, name, namespace)
-            if uid and pod["metadata"]["uid"] != uid:
-                return
-            if pod["status"].get("phase") in ("Pending", "Running") and pod["spec"].get("nodeName"):
-                await self.client.update_status(PODS, {**pod, "status": terminated(pod, now=self.env.stamp(), exit_code=exit_code)})
-        except NotFound:
-            return
-
-    async def delete_pod(self, namespace: str, name: str, *, uid: str = "") -> None:
-        """Delete a pod as a user does; with `uid` only that one (else `Conflict`)."""
-        try:
-            await self.client.delete(PODS, name, namespace=namespace, uid=uid)
-        except NotFound:
-            return
-
-    async def lose_node(self, name: str) -> None:
-        """Let a node's kubelet fall silent: its pods stay as they are, and the node turns Unknown."""
-        await self.client.patch(NODES, name, {"metadata": {"annotations": {"kubemini.dev/lost": "true"}}})
-
-    async def recover_node(self, name: str) -> None:
-        """Let a lost node answer again."""
-        await self.client.patch(NODES, name, {"metadata": {"annotations": {"kubemini.dev/lost": None}}})
 
 
 def _sim_loop() -> SimLoop:

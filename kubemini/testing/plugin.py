@@ -83,13 +83,21 @@ def simulated(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return run
 
 
+def _option(name: str, value: Any) -> list[str]:
+    """Return an argument of `Cluster` as an option of ``kubemini serve``."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, dict):
+        return [f"--{name}", ",".join(f"{key}={str(each).lower()}" for key, each in value.items())]
+    return [f"--{name}", str(value)]
+
+
 @pytest.fixture
 def served_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     """A cluster behind HTTPS in a process of its own, for kubectl and other real clients."""
     kubeconfig = tmp_path / "kubeconfig"
     command = [sys.executable, "-m", "kubemini", "serve", "--port", "0", "--kubeconfig", str(kubeconfig)]
-    for name, value in _arguments(request).items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
+    command += [word for name, value in _arguments(request).items() for word in _option(name.replace("_", "-"), value)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
     try:
         line = process.stdout.readline() if process.stdout is not None else ""

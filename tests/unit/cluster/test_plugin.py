@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from kubemini.cluster import Cluster
+from kubemini.testing.plugin import Served
 
 JOB = """
 apiVersion: batch/v1
@@ -41,3 +43,10 @@ def test_simulated_fixture(simulated: Any) -> None:
         return float(cluster.loop.time())
 
     assert simulated(scenario, seed=5) >= 3600
+
+
+@pytest.mark.kubemini(controllers="namespaces", metrics_server=True, tls=False, feature_gates={"RestartJob": True, "InPlaceRestart": False})
+def test_served_arguments(served_cluster: Served) -> None:
+    """Flags and gates of the marker reach a server of its own too."""
+    assert served_cluster.url.startswith("http://")
+    assert urlopen(f"{served_cluster.url}/apis/metrics.k8s.io/v1beta1", timeout=30).status == 200

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import kubemini
 from kubemini.cluster import Cluster
 from kubemini.machinery.errors import ConfigError, Invalid, NotFound
 from kubemini.manifests import load
@@ -106,3 +107,126 @@ def test_unknown_controllers_are_refused() -> None:
     """A misspelt controller name is an error that lists the known ones."""
     with pytest.raises(ConfigError, match=r"unknown 'jobsets'; known are .*jobset"):
         Cluster(controllers="job,jobsets")
+
+
+def test_public_names() -> None:
+    """What the package promises at its top is there, and is the real thing; nothing else is."""
+    assert kubemini.Cluster is Cluster
+    assert kubemini.simulate is simulate
+    assert all(hasattr(kubemini, name) for name in kubemini.__all__)
+    assert set(kubemini.__all__) <= set(dir(kubemini))
+    assert not hasattr(kubemini, "cluser")
+
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i}]}
+"""
+
+
+def test_patch_and_scale() -> None:
+    """Objects are changed by reference: a patch merges and deletes, a scale goes through the subresource."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply(CONFIG_MAP)
+        assert (await cluster.patch("cm/a", {"data": {"k": None, "n": "1"}}))["data"] == {"n": "1"}
+        await cluster.apply(WEB)
+        assert (await cluster.scale("deploy/web", 3))["kind"] == "Scale"
+        await cluster.wait("deploy/web", "jsonpath={.status.readyReplicas}=3")
+        with pytest.raises(NotFound):
+            await cluster.scale("cm/a", 3)
+        with pytest.raises(ConfigError, match="must be KIND/NAME"):
+            await cluster.patch("a", {})
+
+    simulate(scenario, fleet="cpu:1")
+
+
+async def test_the_first_pod() -> None:
+    """A pod can be created as soon as a cluster has started: the account that it runs as is there."""
+    async with Cluster(seed=1) as cluster:
+        (pod,) = await cluster.apply(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        )
+        assert pod["spec"]["serviceAccountName"] == "default"
+
+
+def test_why_a_pod_waits() -> None:
+    """The scheduler tells of its last decision about a pod: each node's refusal, or the node."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    big = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500"}}}]}
+
+    async def scenario(cluster: SimCluster) -> None:
+        assert cluster.why("pod/p") is None
+        await cluster.settle(30)
+        await cluster.apply({**pod, "spec": big})
+        await cluster.wait("pod/p", "condition=PodScheduled=False")
+        why = cluster.why("pod/p")
+        assert why is not None
+        assert (why["node"], why["refusals"]) == (None, {"cpu-0": {"plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}})
+        await cluster.apply({**pod, "metadata": {"name": "q"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        await cluster.wait("pod/q", "condition=Ready")
+        fits = cluster.why("pod/q")
+        assert fits is not None
+        assert fits["node"] == "cpu-0"
+
+    simulate(scenario, fleet=[{"name": "cpu-", "count": 1}])
+
+
+def test_why_a_workload_waits() -> None:
+    """Kueue tells of its last attempt: what each flavor was rejected by."""
+    queues = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: f}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: cq}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: f, resources: [{name: cpu, nominalQuota: 1}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: lq}
+spec: {clusterQueue: cq}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, labels: {kueue.x-k8s.io/queue-name: lq}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: i, resources: {requests: {cpu: 2}}}]}
+"""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply(queues)
+        await cluster.settle(60)
+        (workload,) = await cluster.list("workload")
+        why = cluster.why(f"workload/{workload['metadata']['name']}")
+        assert why is not None
+        assert [(each["flavor"], each["mode"]) for each in why["flavors"]] == [("f", "NO_FIT")]
+
+    simulate(scenario)
+
+
+async def test_disturbances_in_real_time() -> None:
+    """A cluster in real time can be disturbed as one under virtual time can."""
+    async with Cluster(fleet="cpu:1", seed=1) as cluster:
+        spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        await cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+        await cluster.wait("pod/p", "condition=Ready", timeout=30)
+        await cluster.fail_pod("default", "p", exit_code=3)
+        pod = await cluster.wait("pod/p", "jsonpath={.status.phase}=Failed", timeout=30)
+        assert pod is not None
+        assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+        await cluster.delete_pod("default", "p")
+        await cluster.wait("pod/p", "delete", timeout=30)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubemini.controllers.kubelet import statuses
-from kubemini.controllers.kubelet.admission import bypassed, rejection, running_before
+from kubemini.controllers.kubelet.admission import bypassed, rejection, taken_before
 from kubemini.controllers.kubelet.programs import FOREVER, BadAnnotation, Program, program_of
 from kubemini.controllers.kubelet.restarts import delay, restarting, restarts_again
 
@@ -148,12 +148,15 @@ def test_who_was_there_before() -> None:
     old, new = asks("1"), asks("1")
     old["metadata"] |= {"uid": "old"}
     new["metadata"] |= {"uid": "new", "creationTimestamp": LATER}
-    assert running_before(new, [old, new]) == [old]
-    assert running_before(old, [old, new]) == []
+    assert taken_before(new, node(), [old, new]) == [old]
+    assert taken_before(old, node(), [old, new]) == []
     bound = {**new, "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}}
     assert bypassed(new)
     assert not bypassed(bound)
-    assert running_before(old, [bound]) == [bound]
+    assert taken_before(old, node(), [bound]) == [bound]
+    large = asks("3")
+    large["metadata"] |= {"uid": "large"}
+    assert taken_before(new, node(), [large, old]) == [old], "one that the node will refuse takes no room"
 
 
 # ----------------------------------------------------------------------------------------------- statuses
