@@ -37,6 +37,8 @@ class Ended:
     release: list[Tree] = field(default_factory=list)
     more: bool = False
     """There are more than one pass accounts for: the Job cannot end yet."""
+    paused: bool = False
+    """All is accounted for but the end, which is for the next pass to write."""
 
 
 def collect(
@@ -124,14 +126,21 @@ class Accounting:
         terminal: Verdict | None,
         stamp: str,
     ) -> bool:
-        """Write, release, count, write again: each write only when it changes something. Tell whether the Job has ended. Raise what a write raises; nothing is lost then."""
+        """Write, release, count, write again: each write only when it changes something. Tell whether the Job has ended. Raise what a write raises; nothing is lost then.
+
+        The end is not written together with the account of the last pods: who watches the Job is to see both (`Ended.paused`).
+        """
         base = job.tree
         first = draft.render()
         released = {pod["metadata"]["uid"] for pod in ended.release}
         pending = [uid for uid in (*draft.uncounted_succeeded, *draft.uncounted_failed) if uid not in released]
-        if (ended.release or pending) and first != job.status:
+        wrote = bool(ended.release or pending) and first != job.status
+        if wrote:
             base = await write(first, base)
         failures = await self._release(ended.release, removing)
+        if wrote and terminal is not None and not failures:
+            ended.paused = True
+            return False
         waiting = {uid for uid in pending if self._still_tracked(job, uid, removing)} | failures
         counted_succeeded = [uid for uid in draft.uncounted_succeeded if uid not in waiting]
         counted_failed = [uid for uid in draft.uncounted_failed if uid not in waiting]

@@ -35,6 +35,9 @@ cost of an event does not grow."""
 CREATED_SECONDS, CREATED_PER_POD = 0.01, 5e-6
 """The same after creations, which only let the next batch of creations go on."""
 BATCH_LIMIT = 1.0
+END_SECONDS = 0.02
+"""Between the write that accounts for the last pods and the one that ends the Job: upstream removes finalizers meanwhile, and who watches acts on the counts (Kueue gives
+quota of succeeded pods back before the end)."""
 ORPHAN = "~"
 """Prefix of keys that name a pod without a Job instead of a Job."""
 
@@ -420,6 +423,8 @@ class JobController(Controller):
                 memory.record = record
         if finished and terminal is not None:
             self._say_finished(job, terminal, draft.succeeded)
+        elif ended.paused:
+            self.queue.add_after(key_of(job.tree), END_SECONDS)
 
     def _count_matches(self, counts: Counts, ended: Ended, matches: Mapping[str, pod_failure_policy.Match]) -> None:
         """Count the failures that a rule of the failure policy matched, once each: as they are accounted for."""

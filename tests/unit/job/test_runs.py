@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from kubemini.runtime.env import from_stamp
 from kubemini.runtime.telemetry import Counter, Histogram
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
-from kubemini.testing.invariants import Checker
+from kubemini.store import Change
+from kubemini.testing.invariants import Checker, View
 from kubemini.testing.invariants.job import condition, job_invariants
 
 CONTROLLERS = "namespaces,service-accounts,garbage-collector,job,nodes,scheduler,kubelet"
@@ -132,3 +134,34 @@ def test_jobs_of_others_are_counted() -> None:
 
     found = simulate(scenario, fleet="cpu:1", controllers=CONTROLLERS)
     assert {name: samples for name, samples in found.items() if samples} == {"jobs_by_external_controller_total": {("acme.io/other",): 1}}
+
+
+@pytest.mark.parametrize("mode, counted_first", [("NonIndexed", 0), ("Indexed", 2)])
+def test_the_account_is_seen_before_the_end(mode: str, counted_first: int) -> None:
+    """The last pods enter the account in one write, the end comes with another a moment later; an Indexed Job counts its indexes with the first."""
+    seen: list[tuple[float, int, int, tuple[str, ...]]] = []
+
+    async def scenario(cluster: SimCluster) -> None:
+        class Seen:
+            name = "seen"
+
+            def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+                if table == JOBS.storage and change.new is not None:
+                    status = change.new.obj.get("status") or {}
+                    uncounted = len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
+                    types = tuple(each["type"] for each in status.get("conditions") or ())
+                    seen.append((cluster.loop.time(), status.get("succeeded", 0), uncounted, types))
+                return ()
+
+            def at_rest(self, view: View) -> Iterable[str]:
+                return ()
+
+        Checker(cluster.store, [Seen()])
+        await cluster.client.create(JOBS, job(parallelism=2, completions=2, completionMode=mode))
+        await cluster.settle(600)
+
+    simulate(scenario, fleet="cpu:1", controllers=CONTROLLERS, program=lambda pod: {"run_for": 5.0})
+    account, end = (state for state in seen if state[3])
+    assert account[1:] == (counted_first, 2 - counted_first, ("SuccessCriteriaMet",))
+    assert end[1:] == (2, 0, ("SuccessCriteriaMet", "Complete"))
+    assert end[0] > account[0]
