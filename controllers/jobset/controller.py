@@ -217,10 +217,13 @@ class JobSetController(Controller):
         written = await self._ctx.client.update_status(JOB_SETS, {**js.tree, "status": draft.render()})
         memory.written = int(written["metadata"]["resourceVersion"])
         for event in draft.events:
-            self._ctx.recorder.event(js.tree, *event)
+            self._say(js, *event)
         if draft.ended:
             counter = self.metrics.completed if draft.ended == names.COMPLETED else self.metrics.failed
             counter.inc(js.name, js.namespace)
+
+    def _say(self, js: JobSetView, type_: str, reason: str, message: str) -> None:
+        self._ctx.recorder.acted(js.tree, type_, reason, message, action="Reconciling")
 
     # ------------------------------------------------------------------ the end
 
@@ -267,7 +270,7 @@ class JobSetController(Controller):
         except AlreadyExists:
             return
         except ApiStatus as refused:
-            self._ctx.recorder.event(js.tree, "Warning", reason, refused.message)
+            self._say(js, "Warning", reason, refused.message)
             raise
 
     # ------------------------------------------------------------------ Jobs
@@ -294,7 +297,7 @@ class JobSetController(Controller):
                     first = first or refused
                 await self._breathe(js)
             if first is not None:
-                self._ctx.recorder.event(js.tree, "Warning", names.JOB_CREATION_FAILED, "\n".join(problems))
+                self._say(js, "Warning", names.JOB_CREATION_FAILED, "\n".join(problems))
                 raise first
 
     async def _create_job(self, js: JobSetView, job: Tree) -> None:

@@ -21,6 +21,7 @@ from kubemini.testing.invariants.jobset import condition, jobset_invariants
 BASE = ("namespaces", "service-accounts", "garbage-collector", "job", "nodes", "kubelet", "jobset")
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 RACK = "example.com/rack"
+FOREIGN = {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}}
 
 
 def role(name: str = "w", replicas: int = 1, pods: int = 1, *, programs: Tree | None = None, own: Tree | None = None, **job: Any) -> Tree:
@@ -230,6 +231,26 @@ def test_ends_are_counted_once() -> None:
         }
 
     played(scenario, faults=Faults(conflict=0.3, watch_delay=0.3))
+
+
+def test_events_are_of_the_newer_dialect() -> None:
+    """An event says that it is of reconciling, by whom, and when to the microsecond; repeated trouble is a series, not another event."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(
+            JOBS, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "js-w-0", "namespace": "default"}, "spec": FOREIGN}
+        )
+        await cluster.client.create(JOB_SETS, jobset(role()))
+        await cluster.settle(60)
+        (event,) = (each for each in await cluster.client.list(EVENTS) if each["reason"] == "JobCreationFailed")
+        assert (event["action"], event["reportingComponent"], event["type"]) == ("Reconciling", "jobset", "Warning")
+        assert event["eventTime"].endswith("Z")
+        assert event["series"]["count"] > 2
+        assert event["message"].startswith('job "js-w-0" creation failed with error: ')
+        # It would be tried for ever
+        await cluster.delete("jobset/js")
+
+    played(scenario, promises=False)
 
 
 # ----------------------------------------------------------------------------------------------- suspension
