@@ -6,6 +6,7 @@ Names and labels are those of client-go's work queue, of controller-runtime, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubemini.components import OPERATORS
@@ -41,12 +42,14 @@ class ControllerMetrics:
         )
         families: dict[str, Metric] = {}
         for manager in self._managers():
+            operators = {(each.name,) for each in manager.controllers if _is_operator(each)}
+            _merge(families, replace(manager.durations, samples={key: value for key, value in manager.durations.samples.items() if key in operators}))
             for controller in manager.controllers:
                 queue = controller.queue
                 depth.add_metric((controller.name,), len(queue))
                 adds.add_metric((controller.name,), queue.adds)
                 retries.add_metric((controller.name,), queue.retries)
-                if _is_operator(controller):
+                if (controller.name,) in operators:
                     outcomes = manager.outcomes[controller.name]
                     for result, count in outcomes.items():
                         reconciles.add_metric((controller.name, result), count)

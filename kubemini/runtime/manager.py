@@ -18,6 +18,7 @@ from kubemini.runtime.env import Env
 from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.informer import Informers
 from kubemini.runtime.recorder import Recorder
+from kubemini.runtime.telemetry import Histogram
 from kubemini.runtime.workqueue import QueueShutDown
 
 SLICE = 0.002
@@ -25,6 +26,39 @@ SLICE = 0.002
 START_RETRY = 1.0
 """Seconds after which a controller that could not take its first look tries again."""
 
+BOUNDS = (
+    *(
+        0.005,
+        0.01,
+        0.025,
+        0.05,
+        0.1,
+        0.15,
+        0.2,
+        0.25,
+        0.3,
+        0.35,
+        0.4,
+        0.45,
+        0.5,
+        0.6,
+        0.7,
+        0.8,
+        0.9,
+        1.0,
+        1.25,
+        1.5,
+        1.75,
+        2.0,
+        2.5,
+        3.0,
+        3.5,
+        4.0,
+        4.5,
+    ),
+    *(5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+"""Upper bounds of the buckets for durations of reconciles, in seconds (controller-runtime's)."""
 OUTCOMES = ("success", "error", "requeue_after")
 """Results of reconciles as controller-runtime counts them: done, failed, and to be taken up again after some time. Two controllers never share a name."""
 
@@ -59,6 +93,10 @@ class Manager:
         self._tasks: list[asyncio.Task[None]] = []
         self.outcomes: dict[str, dict[str, int]] = {each.name: dict.fromkeys(OUTCOMES, 0) for each in self.controllers}
         """How reconciles ended, by controller: see `OUTCOMES`."""
+        self.durations = Histogram(
+            "controller_runtime_reconcile_time_seconds", "Length of time per reconciliation per controller", ("controller",), BOUNDS
+        )
+        """How long they took."""
         for controller in self.controllers:
             component = getattr(controller, "component", None) or f"{controller.name}-controller"
             recorder = self.recorders.setdefault(component, Recorder(client, env, component))
@@ -88,7 +126,8 @@ class Manager:
         queue = controller.queue
         loop = asyncio.get_running_loop()
         outcomes = self.outcomes[controller.name]
-        began = loop.time()
+        name, measure = controller.name, self.durations.observe
+        began = ended = loop.time()
         while True:
             key = queue.try_get()
             if key is None:
@@ -96,7 +135,7 @@ class Manager:
                     key = await queue.get()
                 except QueueShutDown:
                     return
-                began = loop.time()
+                began = ended = loop.time()
             try:
                 again = await controller.reconcile(key)
             except Conflict:
@@ -121,9 +160,12 @@ class Manager:
                     queue.add_after(key, again)
             finally:
                 queue.done(key)
-            if loop.time() - began >= self._slice:
+            now = loop.time()
+            measure(now - ended, name)
+            ended = now
+            if now - began >= self._slice:
                 await asyncio.sleep(0)
-                began = loop.time()
+                began = ended = loop.time()
 
     async def stop(self) -> None:
         """Stop at once, wherever the controllers are: as a crash does."""

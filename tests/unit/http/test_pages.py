@@ -64,6 +64,8 @@ async def test_metrics_of_controllers() -> None:
     assert 'controller_runtime_reconcile_errors_total{controller="jobset"} 0.0' in page
     (done,) = (line for line in page if line.startswith('controller_runtime_reconcile_total{controller="jobset",result="success"}'))
     assert float(done.split()[-1]) >= 1
+    (count,) = (line for line in page if line.startswith('controller_runtime_reconcile_time_seconds_count{controller="jobset"}'))
+    assert float(count.split()[-1]) >= 1
     assert not any('controller="job"' in line for line in page)
 
 
