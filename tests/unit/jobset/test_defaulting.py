@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.jobset.defaulting import defaulted
+from kubemini.controllers.jobset.webhook import MUTATING
 
 CONTAINER = {"name": "main", "image": "pause"}
 
@@ -77,3 +78,8 @@ def test_twice_is_once() -> None:
     once = defaulted(js)
     assert repr(js) == before
     assert defaulted(once) == once
+
+
+def test_defaults_are_for_creations() -> None:
+    """An update is not defaulted: whoever applies a part of the spec would be told of a difference for ever."""
+    assert MUTATING.operations == ("CREATE",)

@@ -14,6 +14,7 @@ from kubemini.testing.invariants.job_exact import Excuses, exact_job_invariants
 from kubemini.testing.invariants.jobset import jobset_invariants
 from kubemini.testing.invariants.jobset_exact import exact_jobset_invariants
 from tests.conftest import ROOT
+from tests.quality.corpus import MUTANTS
 
 PAGE = (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
@@ -35,6 +36,13 @@ def test_every_promise_has_a_row(heading: str, count: int) -> None:
     assert [number for number, cell in found.items() if not NAMED.search(cell)] == []
 
 
+def exists(name: str) -> bool:
+    """Tell whether a file has a test or class of that name, after two colons."""
+    path, _, inside = name.partition("::")
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return inside in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
 @pytest.mark.parametrize("heading, module", [("Jobs", "job"), ("JobSets", "jobset")])
 def test_what_is_named_exists(heading: str, module: str) -> None:
     """A class is an invariant of the module that its daggers say, a path and a name are a test or class in that file."""
@@ -42,10 +50,8 @@ def test_what_is_named_exists(heading: str, module: str) -> None:
     always = {type(each).__name__ for each in exact_job_invariants(Excuses(), lossless=False)}
     for cell in rows(heading).values():
         for name, daggers in NAMED.findall(cell):
-            path, _, inside = name.partition("::")
-            if inside:
-                tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-                assert inside in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}, name
+            if "::" in name:
+                assert exists(name), name
                 continue
             where = f"kubemini.testing.invariants.{module}{'_exact' if daggers else ''}"
             assert hasattr(import_module(where), name), f"{name} is not in {where}"
@@ -59,3 +65,14 @@ def test_every_invariant_has_a_row() -> None:
     named = {name for heading in ("Jobs", "JobSets") for cell in rows(heading).values() for name, _ in NAMED.findall(cell)}
     unnamed = {type(each).__name__ for each in chain(*lists)} - named
     assert unnamed == {"Pods", "Verdicts", "PerIndex", "Belonging", "Resumed"}
+
+
+def test_every_reported_defect_has_a_mutant_or_a_test() -> None:
+    """What the last table names is a mutant, or a test that exists."""
+    _, _, section = PAGE.partition("## Reported defects\n")
+    cells = re.findall(r"^\| [a-z]+#[^|]+ \| [^|]+ \| ([^|]+) \|$", section, re.MULTILINE)
+    assert len(cells) > 40
+    mutants = {mutant.name for mutant in MUTANTS}
+    named = [name for cell in cells for name, _ in NAMED.findall(cell)]
+    assert [name for name in named if name not in mutants and not ("::" in name and exists(name))] == []
+    assert all(NAMED.search(cell) for cell in cells)
