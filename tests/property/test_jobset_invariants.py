@@ -15,7 +15,9 @@ from kubemini.machinery.errors import NotFound
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
+from kubemini.testing.invariants.job_exact import Excuses
 from kubemini.testing.invariants.jobset import condition, jobset_invariants
+from kubemini.testing.invariants.jobset_exact import exact_jobset_invariants
 
 CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "job", "nodes", "kubelet", "jobset")
 """What a JobSet needs to live; pods are pinned to a node."""
@@ -100,7 +102,9 @@ ROLES = st.builds(
 STEPS = st.builds(
     Step,
     after=st.integers(0, 12),
-    what=st.sampled_from(["suspend", "resume", "delete job", "kill pod", "delete pod", "delete service", "restart controllers", "restart jobset"]),
+    what=st.sampled_from(
+        ["suspend", "resume", "delete job", "kill pod", "delete pod", "delete service", "restart controllers", "restart jobset", "lose node"]
+    ),
     which=st.integers(0, 7),
 )
 LIVES = st.builds(
@@ -147,6 +151,10 @@ async def take(cluster: SimCluster, step: Step) -> None:
                 await cluster.delete_pod("default", pod["metadata"]["name"])
         case "delete service":
             await cluster.client.delete(SERVICES, "js", namespace="default")
+        case "lose node":
+            await cluster.lose_node("n-0")
+            await cluster.env.sleep(400)
+            await cluster.recover_node("n-0")
         case "restart jobset":
             await cluster.restart("jobset-controller-manager")
         case _:
@@ -156,7 +164,7 @@ async def take(cluster: SimCluster, step: Step) -> None:
 
 async def live(cluster: SimCluster, life: Life) -> Tree:
     """Play a life to its end under the checker, and return the JobSet."""
-    checker = Checker(cluster.store, jobset_invariants())
+    checker = Checker(cluster.store, [*jobset_invariants(), *exact_jobset_invariants(Excuses())])
     await node(cluster)
     await cluster.client.create(JOB_SETS, life.jobset())
     for step in life.steps:
@@ -216,7 +224,7 @@ def test_ttl_leaves_nothing(seed: int, seconds: int, faults: Faults, fails: bool
     life = Life([Role(replicas=2, pods=2, fail_at=(0,) if fails else ())], seed=seed, faults=faults)
 
     async def scenario(cluster: SimCluster) -> None:
-        checker = Checker(cluster.store, jobset_invariants())
+        checker = Checker(cluster.store, [*jobset_invariants(), *exact_jobset_invariants(Excuses())])
         await node(cluster)
         js = life.jobset()
         await cluster.client.create(JOB_SETS, {**js, "spec": {**js["spec"], "ttlSecondsAfterFinished": seconds}})
