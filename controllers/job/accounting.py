@@ -141,7 +141,7 @@ class Accounting:
         if wrote and terminal is not None and not failures:
             ended.paused = True
             return False
-        waiting = {uid for uid in pending if self._still_tracked(job, uid, removing)} | failures
+        waiting = self._still_tracked(job, pending, removing) | failures
         counted_succeeded = [uid for uid in draft.uncounted_succeeded if uid not in waiting]
         counted_failed = [uid for uid in draft.uncounted_failed if uid not in waiting]
         if not job.indexed:
@@ -159,12 +159,12 @@ class Accounting:
             raise Conflict("some finalizers could not be removed")
         return finished
 
-    def _still_tracked(self, job: JobView, uid: str, removing: dict[str, None]) -> bool:
-        """Tell whether an uncounted pod of an earlier pass still carries its finalizer as far as the cache shows."""
-        for pod in self._pods.by_index("controller", job.uid):
-            if pod["metadata"]["uid"] == uid:
-                return tracked(pod) and uid not in removing
-        return False
+    def _still_tracked(self, job: JobView, uids: Collection[str], removing: dict[str, None]) -> set[str]:
+        """Return which uncounted pods of an earlier pass still carry their finalizer as far as the cache shows."""
+        asked = {uid for uid in uids if uid not in removing}
+        if not asked:
+            return asked
+        return {uid for pod in self._pods.by_index("controller", job.uid) if (uid := pod["metadata"]["uid"]) in asked and tracked(pod)}
 
     async def _release(self, pods: Sequence[Tree], removing: dict[str, None]) -> set[str]:
         """Remove the finalizers; return the uids where it failed. A pod that is gone counts as released."""
