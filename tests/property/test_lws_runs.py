@@ -13,6 +13,7 @@ from kubemini.machinery.errors import Conflict, NotFound
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
+from kubemini.testing.invariants.dns import dns_invariants
 from kubemini.testing.invariants.lws import lws_invariants
 
 ROUGH = Faults(watch_delay=0.4, request_delay=0.05, lost_before=0.03, lost_after=0.03, conflict=0.05)
@@ -131,7 +132,7 @@ async def disturb(cluster: SimCluster, what: str, which: int) -> None:
 
 async def play(cluster: SimCluster, plan: Plan) -> None:
     """Play a plan; afterwards all groups are as they should be, and nothing is left of them when the set is deleted."""
-    checker = Checker(cluster.store, lws_invariants())
+    checker = Checker(cluster.store, [*lws_invariants(), *dns_invariants()])
     await cluster.client.create(LEADER_WORKER_SETS, lws(plan))
     for after, what, which in plan.steps:
         await cluster.settle(after)

@@ -8,11 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubemini.api.resources import PODS, STATEFUL_SETS
+from kubemini.api.resources import PODS, SERVICES, STATEFUL_SETS
 from kubemini.machinery.errors import Conflict, NotFound
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
+from kubemini.testing.invariants.dns import dns_invariants
 from kubemini.testing.invariants.statefulset import Deletions, statefulset_invariants
 
 ROUGH = Faults(watch_delay=0.4, request_delay=0.05, lost_before=0.03, lost_after=0.03, conflict=0.05)
@@ -107,7 +108,9 @@ async def play(cluster: SimCluster, plan: Plan) -> None:
     """Play a plan; afterwards the set is as it should be, and nothing is left of it when it is deleted."""
     invariants = statefulset_invariants()
     deletions = next(each for each in invariants if isinstance(each, Deletions))
-    checker = Checker(cluster.store, invariants)
+    checker = Checker(cluster.store, [*invariants, *dns_invariants()])
+    service = {"clusterIP": "None", "selector": {"app": "web"}, "publishNotReadyAddresses": plan.ordered}
+    await cluster.client.create(SERVICES, {"metadata": {"name": "web", "namespace": "default"}, "spec": service})
     await cluster.client.create(
         STATEFUL_SETS, stateful_set(ordered=plan.ordered, replicas=plan.replicas, on_delete=plan.on_delete, min_ready=plan.min_ready)
     )

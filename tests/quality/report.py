@@ -19,8 +19,8 @@ lives of a whole cluster are drawn and played under virtual time, with late even
 search. *Found by* names the invariant of `kubemini.testing.invariants`, or the end of the life: it never came to rest, it did not end, or something was left. The same
 searches of the product as it is find nothing.
 
-`kubernetes`, `jobset`, `lws` with a number are issues and pull requests of these projects, a KEP the design that says how it should be; *found here* are defects of
-kubemini that these searches brought to light. The table is written by `python -m tests.quality.report`; `tests/quality/test_mutants.py` holds it to the code.
+`kubernetes`, `jobset`, `lws` with a number are issues and pull requests of these projects, a KEP the design that says how it should be, an invariant with a number one of
+[invariants.md](invariants.md); *found here* are defects of kubemini that these searches brought to light. The table is written by `python -m tests.quality.report`; `tests/quality/test_mutants.py` holds it to the code.
 
 """
 

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from kubemini.api.resources import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
 from kubemini.api.trees import Tree
+from kubemini.api.wellknown.lws import NAME as LWS_NAME
 from kubemini.controllers.stateful_set import pods
 from kubemini.controllers.stateful_set.view import DELETE, SetView
+from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import controller_of
 from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View
@@ -21,7 +23,7 @@ SETS, PODS_TABLE, CLAIMS = STATEFUL_SETS.storage, PODS.storage, "persistentvolum
 
 def statefulset_invariants() -> list[Invariant]:
     """Return all invariants of StatefulSets, fresh: they keep state."""
-    return [Counts(), Identity(), Order(), Deletions(), Owners(), Settled()]
+    return [Counts(), Identity(), Revisions(), Order(), Deletions(), Owners(), Settled()]
 
 
 def set_of(pod: Tree, view: View) -> SetView | None:
@@ -102,6 +104,9 @@ class Identity:
             yield f"pod {meta['name']} has the labels {meta.get('labels')}"
         if spec.get("hostname") != meta["name"]:
             yield f"pod {meta['name']} has the host name {spec.get('hostname')}"
+        if LWS_NAME not in meta["labels"] and spec.get("subdomain", "") != (owner.spec.get("serviceName") or ""):
+            # Groups with a Service of their own say so by a webhook
+            yield f"pod {meta['name']} has the subdomain {spec.get('subdomain')}, not {owner.spec.get('serviceName')}"
         revision = view.get(CONTROLLER_REVISIONS, owner.namespace, pods.revision_of(pod))
         if revision is None:
             yield f"pod {meta['name']} is of revision {pods.revision_of(pod)}, which is not there"
@@ -114,6 +119,81 @@ class Identity:
     def at_rest(self, view: View) -> Iterable[str]:
         """Nothing more at rest."""
         return ()
+
+
+class Revisions:
+    """9, 16: what is rolled out is the template; one template has one revision; a new pod is of the revision that the partition gives it."""
+
+    name = "statefulset revisions"
+
+    def __init__(self) -> None:
+        self._specs = Specs()
+        self._names: dict[tuple[str, str], str] = {}
+        """(uid of a set, template) → name of its revision."""
+        self._current: dict[str, dict[str, None]] = {}
+        """Uid of a set → every revision that was its current one."""
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Look at statuses and new pods."""
+        if change.new is None:
+            return ()
+        new = change.new.obj
+        if table == SETS:
+            self._specs.note(change)
+            before = (change.old.obj.get("status") or {}).get("currentRevision", "") if change.old is not None else ""
+            return [*self._status(SetView(new), view), *self._completion(SetView(new), before, view)]
+        if table == PODS_TABLE and change.old is None:
+            owner = set_of(new, view)
+            return self._pod(new, owner, view) if owner is not None else ()
+        return ()
+
+    def _status(self, owner: SetView, view: View) -> Iterator[str]:
+        status = owner.status
+        if status.get("currentRevision"):
+            self._current.setdefault(owner.uid, {})[status["currentRevision"]] = None
+        name = status.get("updateRevision")
+        if not name or status.get("observedGeneration") != owner.meta["generation"] or owner.deleting:
+            return
+        revision = view.get(CONTROLLER_REVISIONS, owner.namespace, name)
+        if revision is None:
+            return
+        template = owner.spec["template"]
+        if _recorded(revision) != template:
+            yield f"{owner.name} rolls out {name}, which does not record its template"
+        known = self._names.setdefault((owner.uid, repr(template)), name)
+        if known != name and view.get(CONTROLLER_REVISIONS, owner.namespace, known) is not None:
+            yield f"{owner.name} has the revisions {known} and {name} of one template"
+        self._names[owner.uid, repr(template)] = name
+
+    def _completion(self, owner: SetView, before: str, view: View) -> Iterator[str]:
+        """The update revision becomes current when all wanted pods are of it and ready, never under OnDelete; or where the current one is gone."""
+        status, specs = owner.status, self._specs.of(owner)
+        after = status.get("currentRevision", "")
+        if before in ("", after) or view.get(CONTROLLER_REVISIONS, owner.namespace, before) is None:
+            return
+        counts = {status.get(name, 0) for name in ("replicas", "readyReplicas", "updatedReplicas")}
+        if len(counts) > 1 or not any(each.replicas in counts and not each.on_delete for each in specs):
+            yield f"{owner.name} took {after} for current, with {status} of {[each.replicas for each in specs]}"
+
+    def _pod(self, pod: Tree, owner: SetView, view: View) -> Iterator[str]:
+        revision = view.get(CONTROLLER_REVISIONS, owner.namespace, pods.revision_of(pod))
+        if revision is None:
+            return
+        name, ordinal = revision["metadata"]["name"], pods.ordinal_of(pod)
+        for spec in self._specs.of(owner):
+            if spec.from_current(ordinal) and name in self._current.get(owner.uid, ()):
+                return
+            if (not spec.from_current(ordinal) or not self._current.get(owner.uid)) and _recorded(revision) == spec.spec["template"]:
+                return
+        yield f"pod {pod['metadata']['name']} is of {name}, which its set does not give it"
+
+    def at_rest(self, view: View) -> Iterable[str]:
+        """Nothing more at rest."""
+        return ()
+
+
+def _recorded(revision: Tree) -> Tree:
+    return {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
 
 
 class Order:
@@ -177,7 +257,27 @@ class Deletions:
         owner = set_of(pod, view)
         if owner is None or owner.deleting:
             return ()
-        return self._check(pod, owner, view)
+        if change.new is None:
+            return self._check(pod, owner, view)
+        going = change.new.obj["metadata"]
+        now = from_stamp(going["deletionTimestamp"]) - going.get("deletionGracePeriodSeconds", 0)
+        return [*self._check(pod, owner, view), *self._check_update(pod, owner, view, now)]
+
+    def _check_update(self, pod: Tree, owner: SetView, view: View, now: float) -> Iterator[str]:
+        """An update comes from the top, and waits for those above to be available again."""
+        name, ordinal = pod["metadata"]["name"], pods.ordinal_of(pod)
+        specs = self._specs.of(owner)
+        if not all(each.wanted(ordinal) for each in specs):
+            return
+        for each in self._siblings(owner, view):
+            known = pods.facts(each)
+            if known.ordinal <= ordinal or not all(spec.wanted(known.ordinal) for spec in specs) or each["metadata"]["uid"] in self._excused:
+                continue
+            if known.revision == pods.revision_of(pod) and not known.terminating:
+                yield f"pod {name} was updated before {each['metadata']['name']}"
+            # Times are whole seconds
+            if known.ready_since is None or all(known.ready_since + spec.min_ready > now + 1 for spec in specs):
+                yield f"pod {name} was updated while {each['metadata']['name']} was not available"
 
     def _check(self, pod: Tree, owner: SetView, view: View) -> Iterator[str]:
         name, ordinal = pod["metadata"]["name"], pods.ordinal_of(pod)
@@ -243,6 +343,22 @@ class Owners:
     def at_rest(self, view: View) -> Iterable[str]:
         """Nothing more at rest."""
         return ()
+
+
+class Kept:
+    """6: at rest the revision of every pod is still there. Not where somebody deletes revisions."""
+
+    name = "statefulset revisions kept"
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Nothing before that."""
+        return ()
+
+    def at_rest(self, view: View) -> Iterator[str]:
+        """Yield pods without a revision."""
+        for pod in view.list(PODS):
+            if set_of(pod, view) is not None and view.get(CONTROLLER_REVISIONS, pod["metadata"]["namespace"], pods.revision_of(pod)) is None:
+                yield f"pod {pod['metadata']['name']} is of revision {pods.revision_of(pod)}, which is gone"
 
 
 class Settled:

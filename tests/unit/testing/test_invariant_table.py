@@ -1,4 +1,4 @@
-"""docs/invariants.md names every promise of Jobs and JobSets, and what it names exists."""
+"""docs/invariants.md names every promise, and what it names exists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from itertools import chain
 
 import pytest
 
+from kubemini.testing.invariants.dns import dns_invariants
 from kubemini.testing.invariants.job import job_invariants
 from kubemini.testing.invariants.job_exact import Excuses, exact_job_invariants
 from kubemini.testing.invariants.jobset import jobset_invariants
 from kubemini.testing.invariants.jobset_exact import exact_jobset_invariants
+from kubemini.testing.invariants.lws import lws_invariants, timely_lws_invariants
+from kubemini.testing.invariants.statefulset import statefulset_invariants
 from tests.conftest import ROOT
 from tests.quality.corpus import MUTANTS
 
@@ -28,7 +31,7 @@ def rows(heading: str) -> dict[int, str]:
     return {int(number): cell for number, cell in ROW.findall(section)}
 
 
-@pytest.mark.parametrize("heading, count", [("Jobs", 23), ("JobSets", 29)])
+@pytest.mark.parametrize("heading, count", [("Jobs", 23), ("JobSets", 29), ("StatefulSets", 18), ("LeaderWorkerSets", 23), ("Names", 8)])
 def test_every_promise_has_a_row(heading: str, count: int) -> None:
     """Each number stands there once, with something that holds it."""
     found = rows(heading)
@@ -43,26 +46,33 @@ def exists(name: str) -> bool:
     return inside in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
-@pytest.mark.parametrize("heading, module", [("Jobs", "job"), ("JobSets", "jobset")])
+@pytest.mark.parametrize(
+    "heading, module", [("Jobs", "job"), ("JobSets", "jobset"), ("StatefulSets", "statefulset"), ("LeaderWorkerSets", "lws"), ("Names", "dns")]
+)
 def test_what_is_named_exists(heading: str, module: str) -> None:
     """A class is an invariant of the module that its daggers say, a path and a name are a test or class in that file."""
     lossless = {type(each).__name__ for each in exact_job_invariants(Excuses())}
+    timely = {type(each).__name__ for each in timely_lws_invariants()}
     always = {type(each).__name__ for each in exact_job_invariants(Excuses(), lossless=False)}
     for cell in rows(heading).values():
         for name, daggers in NAMED.findall(cell):
             if "::" in name:
                 assert exists(name), name
                 continue
-            where = f"kubemini.testing.invariants.{module}{'_exact' if daggers else ''}"
+            where = f"kubemini.testing.invariants.{module}{'_exact' if daggers and module.startswith('job') else ''}"
             assert hasattr(import_module(where), name), f"{name} is not in {where}"
             if module == "job" and daggers:
                 assert name in (lossless - always if daggers == "††" else always), f"{name} has the wrong daggers"
+            if module == "lws":
+                assert bool(daggers) == (name in timely), f"{name} has the wrong daggers"
 
 
 def test_every_invariant_has_a_row() -> None:
     """No invariant is forgotten, but those that go beyond the numbered promises."""
-    lists = (job_invariants(), exact_job_invariants(Excuses()), jobset_invariants(), exact_jobset_invariants(Excuses()))
-    named = {name for heading in ("Jobs", "JobSets") for cell in rows(heading).values() for name, _ in NAMED.findall(cell)}
+    lists = [job_invariants(), exact_job_invariants(Excuses()), jobset_invariants(), exact_jobset_invariants(Excuses())]
+    lists += (statefulset_invariants(), lws_invariants(), timely_lws_invariants(), dns_invariants())
+    headings = ("Jobs", "JobSets", "StatefulSets", "LeaderWorkerSets", "Names")
+    named = {name for heading in headings for cell in rows(heading).values() for name, _ in NAMED.findall(cell)}
     unnamed = {type(each).__name__ for each in chain(*lists)} - named
     assert unnamed == {"Pods", "Verdicts", "PerIndex", "Belonging", "Resumed"}
 

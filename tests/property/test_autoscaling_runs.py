@@ -1,0 +1,20 @@
+"""Autoscalers of StatefulSets and groups under loads that come and go: limits, tolerance, windows and rates hold at every change of size."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.quality.autoscaled import Life, lives, played
+
+
+@given(life=lives(st.just(False)))
+def test_sizes_keep_to_their_rules(life: Life) -> None:
+    """Every size is one that the values of the metric, the windows and the policies allow, groups keep their size, and a load that stays gets what it needs."""
+    played(life)
+
+
+@given(life=lives(st.just(True)))
+def test_sizes_follow_what_leaders_tell(life: Life) -> None:
+    """The same where the pods of the target tell the metric: of groups these are the leaders alone."""
+    played(life)
