@@ -41,7 +41,7 @@ mutant(
     "kubernetes#78209",
     "a pod that the update deleted comes back of the old revision",
     "SetView.from_current counts status.currentReplicas instead of the partition",
-    sets.UPDATED,
+    sets.HELD,
     Swap(controller, "SetView", _Current),
 )
 
