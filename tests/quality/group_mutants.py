@@ -266,7 +266,9 @@ mutant(
 class _Ready(LwsView):
     """A LeaderWorkerSet whose startup policy is not looked at."""
 
-    leader_ready_first = False
+    @property
+    def leader_ready_first(self) -> bool:
+        return False
 
 
 mutant(
@@ -282,7 +284,9 @@ mutant(
 class _Recreating(LwsView):
     """A LeaderWorkerSet that takes groups down, whatever its policy."""
 
-    restart_policy = "RecreateGroupOnPodRestart"
+    @property
+    def restart_policy(self) -> str:
+        return "RecreateGroupOnPodRestart"
 
 
 mutant(
