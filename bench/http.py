@@ -69,30 +69,48 @@ async def _load(port: int, scale: float) -> list[Figure]:
     ]
 
 
+class _Watcher(asyncio.Protocol):
+    """A client that counts events without reading them: what is measured is the server."""
+
+    def __init__(self, tally: _Tally) -> None:
+        self._tally = tally
+        self._open = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the watch."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(request("GET", f"{CONFIG_MAPS}?watch=true&labelSelector=bench"))
+
+    def data_received(self, data: bytes) -> None:
+        """Count."""
+        if not self._open:
+            self._open = True
+            self._tally.opened.release()
+        self._tally.count(data.count(b'"type":"ADDED"'))
+
+
+class _Tally:
+    """How many events all watchers have seen."""
+
+    def __init__(self, wanted: int) -> None:
+        self._left = wanted
+        self.opened = asyncio.Semaphore(0)
+        self.done = asyncio.Event()
+
+    def count(self, events: int) -> None:
+        """Count events."""
+        self._left -= events
+        if self._left <= 0:
+            self.done.set()
+
+
 async def _watchers(port: int, watchers: int, writes: int) -> float:
     """Open watches on config maps, write, and count events until every watcher has seen every write."""
-    seen = 0
-    total = watchers * writes
-    done = asyncio.Event()
-
-    async def watch() -> None:
-        nonlocal seen
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request("GET", f"{CONFIG_MAPS}?watch=true&labelSelector=bench"))
-        await reader.readuntil(b"\r\n\r\n")
-        opened.release()
-        while True:
-            data = await reader.read(1 << 16)
-            if not data:
-                return
-            seen += data.count(b'"type":"ADDED"')
-            if seen >= total:
-                done.set()
-
-    opened = asyncio.Semaphore(0)
-    tasks = [asyncio.create_task(watch()) for _ in range(watchers)]
-    for _ in range(watchers):
-        await opened.acquire()
+    tally = _Tally(watchers * writes)
+    loop = asyncio.get_running_loop()
+    transports = [(await loop.create_connection(lambda: _Watcher(tally), "127.0.0.1", port))[0] for _ in range(watchers)]
+    for _ in transports:
+        await tally.opened.acquire()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began = time.perf_counter()
     for number in range(writes):
@@ -100,9 +118,8 @@ async def _watchers(port: int, watchers: int, writes: int) -> float:
         writer.write(request("POST", CONFIG_MAPS, body))
         await answer(reader)
     async with asyncio.timeout(120):
-        await done.wait()
-    rate = total / (time.perf_counter() - began)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        await tally.done.wait()
+    rate = watchers * writes / (time.perf_counter() - began)
+    for each in transports:
+        each.close()
     return rate

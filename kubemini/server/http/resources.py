@@ -77,6 +77,7 @@ class Resources:
         self.schemas = schemas
         self.metrics = metrics
         self._pushes: dict[int, watching.Push] = {}
+        self._line = watching.Line()
 
     def close(self) -> None:
         """End every open watch."""
@@ -204,8 +205,8 @@ class Resources:
 
         try:
             if asked.headers.get("Upgrade", "").lower() == "websocket":
-                return await watching.respond_websocket(asked.request, feed, timeout, register)
-            return await watching.respond_http(asked.request, feed, timeout, register, asked.deprecation)
+                return await watching.respond_websocket(asked.request, feed, timeout, self._line, register)
+            return await watching.respond_http(asked.request, feed, timeout, self._line, register, asked.deprecation)
         finally:
             feed.close()
             for push in opened:

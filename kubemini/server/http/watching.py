@@ -8,6 +8,7 @@ told 410.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ BACKLOG = 1 << 20
 """Bytes on their way to one client beyond which it gets no more until it has taken some."""
 PAUSE = 0.02
 """Seconds after which a slow client is looked at again."""
+
+SLICE = 0.002
+"""Seconds of sending after which requests have their turn."""
 
 _OPEN = {
     "ADDED": b'{"type":"ADDED","object":',
@@ -193,12 +197,45 @@ def _lines(chunks: Sequence[bytes]) -> list[str]:
     return [chunk[chunk.index(b"\r\n") + 2 : -3].decode() for chunk in chunks]
 
 
+class Line:
+    """The pushes of a server that have something to send, first come, first served.
+
+    After a slice of them it is others' turn: requests are answered while a thousand watchers are told, and what is committed meanwhile goes out with what
+    those at the end of the line still wait for. So the more there is to tell, the less it costs to tell each.
+    """
+
+    def __init__(self) -> None:
+        self._pushes: deque[Push] = deque()
+        self._running = False
+
+    def add(self, push: Push) -> None:
+        """Let a push send in its turn."""
+        self._pushes.append(push)
+        if not self._running:
+            self._running = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        pushes, until = self._pushes, loop.time() + SLICE
+        try:
+            while pushes:
+                pushes.popleft().flush()
+                if loop.time() >= until:
+                    break
+        finally:
+            self._running = bool(pushes)
+            if pushes:
+                loop.call_soon(self._run)
+
+
 class Push:
     """Sends a feed as it comes until it is over, `stop` is called, or `timeout` seconds have passed."""
 
-    def __init__(self, feed: Feed, timeout: float, write: Callable[[list[bytes]], None], backlog: Callable[[], int]) -> None:
+    def __init__(self, feed: Feed, timeout: float, line: Line, write: Callable[[list[bytes]], None], backlog: Callable[[], int]) -> None:
         self._feed = feed
         self._timeout = timeout
+        self._line = line
         self._write = write
         self._backlog = backlog
         self._loop = asyncio.get_running_loop()
@@ -211,7 +248,7 @@ class Push:
         if self._feed.bookmarks and self._timeout > BOOKMARK_SECONDS:
             timers.append(self._loop.call_later(BOOKMARK_SECONDS, self._bookmark, timers))
         try:
-            self._flush()
+            self.flush()
             await self._done
         finally:
             for timer in timers:
@@ -227,16 +264,17 @@ class Push:
         """Called at a commit: what is committed in one go is sent in one go."""
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._flush)
+            self._line.add(self)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what there is, and come again at the next commit."""
         self._scheduled = False
         if self._done.done():
             return
         feed = self._feed
         if self._backlog() > BACKLOG:
             self._scheduled = True
-            self._loop.call_later(PAUSE, self._flush)
+            self._loop.call_later(PAUSE, self.flush)
             return
         chunks = feed.take()
         if chunks:
@@ -257,7 +295,9 @@ class Push:
 Register = Callable[[Push], None]
 
 
-async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, register: Register, warnings: Sequence[str] = ()) -> web.StreamResponse:
+async def respond_http(
+    request: web.BaseRequest, feed: Feed, timeout: float, line: Line, register: Register, warnings: Sequence[str] = ()
+) -> web.StreamResponse:
     """Answer a watch over a chunked response; to a client of HTTP/1.0, over one that ends with the connection."""
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     answers.warn(response, warnings)
@@ -278,7 +318,7 @@ async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, reg
         else:
             write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
-    push = Push(feed, timeout, send, transport.get_write_buffer_size)
+    push = Push(feed, timeout, line, send, transport.get_write_buffer_size)
     register(push)
     await push.run()
     with suppress(ConnectionError):
@@ -286,18 +326,18 @@ async def respond_http(request: web.BaseRequest, feed: Feed, timeout: float, reg
     return response
 
 
-async def respond_websocket(request: web.BaseRequest, feed: Feed, timeout: float, register: Register) -> web.StreamResponse:
+async def respond_websocket(request: web.BaseRequest, feed: Feed, timeout: float, line: Line, register: Register) -> web.StreamResponse:
     """Answer a watch over a WebSocket: one event per text message."""
     socket = web.WebSocketResponse(autoping=True)
     await socket.prepare(request)
     waiting: asyncio.Queue[list[bytes]] = asyncio.Queue()
-    push = Push(feed, timeout, waiting.put_nowait, lambda: waiting.qsize() * BACKLOG)
+    push = Push(feed, timeout, line, waiting.put_nowait, lambda: waiting.qsize() * BACKLOG)
     register(push)
 
     async def send() -> None:
         while True:
-            for line in _lines(await waiting.get()):
-                await socket.send_str(line)
+            for text in _lines(await waiting.get()):
+                await socket.send_str(text)
             waiting.task_done()
 
     async def listen() -> None:
