@@ -117,8 +117,9 @@ def mark_leader_worker_set(obj: Tree, queued: bool) -> Tree:
     new = dict(template)
     for key in ("leaderTemplate", "workerTemplate"):
         if template.get(key):
-            # Ranks of workers count from 1 where the leader has a template of its own
-            more = {names.POD_INDEX_OFFSET: "1"} if key == "workerTemplate" and template.get("leaderTemplate") else {}
+            # Ranks of workers count from 1 where the leader has a template of its own; in a group of pod sets the group sees to that
+            grouped = names.POD_SET_GROUP_NAME in ((template[key].get("metadata") or {}).get("annotations") or {})
+            more = {names.POD_INDEX_OFFSET: "1"} if key == "workerTemplate" and template.get("leaderTemplate") and not grouped else {}
             new[key] = marked(template[key], {**annotations, **more}, labels)
     if all(new[key] is template[key] for key in template):
         return obj
