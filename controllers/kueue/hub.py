@@ -127,7 +127,7 @@ class Hub:
     def reading(self, tree: Tree, last: Flavored | None = None) -> Info:
         """Return the reading of a Workload that waits."""
         meta, spec = tree["metadata"], tree["spec"]
-        pod_sets = self._adjusted(meta["namespace"], spec["podSets"])
+        pod_sets = self._adjusted(meta["namespace"], spec.get("podSets") or [])
         by_eviction = self.config.pods_ready is None or self.config.pods_ready.by_eviction
         info = Info(
             tree,

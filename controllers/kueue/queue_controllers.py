@@ -112,7 +112,7 @@ class LocalQueueController(Controller):
         if tree is not None:
             key = f"{tree['metadata']['namespace']}/{tree['spec'].get('queueName', '')}"
             local = self.hub.local_queues.get_key(key)
-            if local is not None and local["spec"]["clusterQueue"] not in self.hub.cache.queues:
+            if local is not None and local["spec"].get("clusterQueue", "") not in self.hub.cache.queues:
                 self.queue.add_after(key, BATCH_SECONDS)
 
     def _on_cluster_queue(self, old: Tree | None, new: Tree | None) -> None:
@@ -128,7 +128,7 @@ class LocalQueueController(Controller):
             return None
         cache = self.hub.cache.linked()
         draft = Draft(tree, self._ctx.env.stamp())
-        name = tree["spec"]["clusterQueue"]
+        name = tree["spec"].get("clusterQueue", "")
         state = cache.queues.get(name)
         if tree["spec"].get("stopPolicy", "None") != "None":
             draft.mark(names.ACTIVE, False, names.STOPPED, "LocalQueue is stopped")

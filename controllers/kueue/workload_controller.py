@@ -285,7 +285,7 @@ class WorkloadController(Controller):
             return False
         if requeued["reason"] == names.EVICTED_BY_LOCAL_QUEUE_STOPPED and not _stopped(local):
             return draft.mark(names.REQUEUED, True, names.LOCAL_QUEUE_RESTARTED, "The LocalQueue was restarted after being stopped")
-        queue = self._cluster_queues.get(local["spec"]["clusterQueue"])
+        queue = self._cluster_queues.get(local["spec"].get("clusterQueue", ""))
         if requeued["reason"] == names.EVICTED_BY_CLUSTER_QUEUE_STOPPED and queue is not None and not _stopped(queue):
             return draft.mark(names.REQUEUED, True, names.CLUSTER_QUEUE_RESTARTED, "The ClusterQueue was restarted after being stopped")
         return False
@@ -303,7 +303,7 @@ class WorkloadController(Controller):
 
     def _required(self, tree: Tree, local: Tree | None) -> Sequence[str] | None:
         """Return the names of the checks that a Workload needs, or None where its ClusterQueue is unknown."""
-        name = cluster_queue(tree) or (local["spec"]["clusterQueue"] if local is not None else "")
+        name = cluster_queue(tree) or (local["spec"].get("clusterQueue", "") if local is not None else "")
         state = self.hub.cache.queues.get(name)
         if state is None:
             return None
@@ -351,7 +351,7 @@ class WorkloadController(Controller):
             return names.MISCONFIGURED, f"LocalQueue {name} doesn't exist"
         if _stopped(local):
             return names.SUSPENDED, f"LocalQueue {name} is inactive"
-        queue = local["spec"]["clusterQueue"]
+        queue = local["spec"].get("clusterQueue", "")
         if queue not in self.hub.cache.queues:
             return names.MISCONFIGURED, f"ClusterQueue {queue} doesn't exist"
         if not self.hub.cache.health(queue).active:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.workloads import reclaimable_pods
 from kubemini.controllers.kueue.writing import write_status
 from kubemini.runtime.controller import Context
 
@@ -43,3 +46,39 @@ async def release_quota(ctx: Context, hub: Hub, workload: Tree, *, single_pod: b
         return True
 
     return await write_status(ctx, workload, change)
+
+
+async def report_pods_ready(ctx: Context, workload: Tree, *, ready: bool) -> bool:
+    """Write PodsReady where it changes. Tell whether something was written."""
+    wanted = pods_ready_condition(workload, ready=ready)
+    old = conditions.find(workload, names.PODS_READY)
+    if old is not None and (old["status"] == "True", old["reason"]) == wanted[:2]:
+        return False
+
+    def change(draft: Draft) -> bool:
+        if conditions.admitted(draft.obj) != conditions.admitted(workload):
+            return False
+        draft.mark(names.PODS_READY, *wanted)
+        return True
+
+    await write_status(ctx, workload, change)
+    return True
+
+
+async def give_back(ctx: Context, workload: Tree, done: Mapping[str, int]) -> bool:
+    """Write down, by pod set, whose pods are done and need their quota no longer; never fewer than before. Tell whether something was written."""
+    counts = {each["name"]: each["count"] for each in workload["spec"].get("podSets") or []}
+    known = reclaimable_pods(workload)
+    wanted = dict(known) if conditions.reserved(workload) else {}
+    for name, count in done.items():
+        if name in counts:
+            wanted[name] = min(counts[name], max(count, wanted.get(name, 0)))
+    if wanted == known:
+        return False
+
+    def change(draft: Draft) -> bool:
+        draft.set("reclaimablePods", [{"name": name, "count": count} for name, count in wanted.items()] or None)
+        return True
+
+    await write_status(ctx, workload, change)
+    return True

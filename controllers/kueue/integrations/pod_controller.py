@@ -14,7 +14,7 @@ from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.integrations.admission_state import pods_ready_condition, release_quota
+from kubemini.controllers.kueue.integrations.admission_state import give_back, release_quota, report_pods_ready
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.framework import Permanent
 from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
@@ -38,7 +38,7 @@ from kubemini.controllers.kueue.integrations.pods import (
 )
 from kubemini.controllers.kueue.integrations.podsets import start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, resolve
-from kubemini.controllers.kueue.workloads import assignments, reclaimable_pods, workload_name
+from kubemini.controllers.kueue.workloads import assignments, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -164,7 +164,9 @@ class PodController(Controller):
             return None
         if workload is None:
             return await self._compose(pods)
-        if await self._reclaim(pods, workload) or await self._pods_ready(pods, workload):
+        if self.config.on("ReclaimablePods") and await give_back(self._ctx, workload, pods.reclaimable()):
+            return None
+        if self.config.pods_ready is not None and await report_pods_ready(self._ctx, workload, ready=pods.ready()):
             return None
         if conditions.evicted(workload):
             return await self._evicted(pods, workload)
@@ -295,40 +297,6 @@ class PodController(Controller):
             return True
 
         await write_status(self._ctx, workload, change)
-
-    async def _reclaim(self, pods: Pods, workload: Tree) -> bool:
-        known = reclaimable_pods(workload)
-        limits = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
-        wanted = dict(known) if conditions.reserved(workload) else {}
-        for name, count in pods.reclaimable().items():
-            if name in limits:
-                wanted[name] = min(limits[name], max(count, wanted.get(name, 0)))
-        if wanted == known or not self.config.on("ReclaimablePods"):
-            return False
-
-        def change(draft: Draft) -> bool:
-            draft.set("reclaimablePods", [{"name": name, "count": count} for name, count in wanted.items()] or None)
-            return True
-
-        await write_status(self._ctx, workload, change)
-        return True
-
-    async def _pods_ready(self, pods: Pods, workload: Tree) -> bool:
-        if self.config.pods_ready is None:
-            return False
-        wanted = pods_ready_condition(workload, ready=pods.ready())
-        old = conditions.find(workload, names.PODS_READY)
-        if old is not None and (old["status"] == "True", old["reason"]) == wanted[:2]:
-            return False
-
-        def change(draft: Draft) -> bool:
-            if conditions.admitted(draft.obj) != conditions.admitted(workload):
-                return False
-            draft.mark(names.PODS_READY, *wanted)
-            return True
-
-        await write_status(self._ctx, workload, change)
-        return True
 
     # ------------------------------------------------------------------ pods
 

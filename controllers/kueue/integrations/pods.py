@@ -253,7 +253,7 @@ def match(pods: Pods, workload: Tree) -> Match:
     absent = 0
     excess: list[Tree] = []
     replaced: list[Tree] = []
-    for pod_set in workload["spec"]["podSets"]:
+    for pod_set in workload["spec"].get("podSets") or []:
         members = roles.pop(pod_set["name"], [])
         alive = sorted((pod for pod in members if counts(pod)), key=keep_order)
         ended = sorted(

@@ -25,14 +25,14 @@ from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.integrations.admission_state import pods_ready_condition, release_quota
+from kubemini.controllers.kueue.integrations.admission_state import give_back, pods_ready_condition, release_quota, report_pods_ready
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent
 from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same_but_defaults, sanitised, start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.integrations.slices import Slices, elastic
-from kubemini.controllers.kueue.workloads import gated, reclaimable_pods, workload_name
+from kubemini.controllers.kueue.workloads import gated, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -356,7 +356,7 @@ class JobReconciler(Controller):
         if first_slice:
             workload["metadata"]["annotations"][names.WORKLOAD_SLICE_NAME] = workload["metadata"]["name"]
         try:
-            priority = resolve(job, workload["spec"]["podSets"], self._classes, self._pod_classes)
+            priority = resolve(job, workload["spec"].get("podSets") or [], self._classes, self._pod_classes)
         except ClassMissing as missing:
             self._event(job, "Warning", names.PRIORITY_CLASS_NOT_FOUND, str(missing))
             raise NotFound(str(missing)) from None
@@ -399,39 +399,13 @@ class JobReconciler(Controller):
         """Give back the quota of pods that are done. Tell whether something was written."""
         if not self.config.on("ReclaimablePods"):
             return False
-        counts = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
-        known = reclaimable_pods(workload)
-        wanted = dict(known) if conditions.reserved(workload) else {}
-        for each in self.kind.reclaimable(job):
-            if each["name"] in counts:
-                wanted[each["name"]] = min(counts[each["name"]], max(each["count"], wanted.get(each["name"], 0)))
-        if wanted == known:
-            return False
-
-        def change(draft: Draft) -> bool:
-            draft.set("reclaimablePods", [{"name": name, "count": count} for name, count in wanted.items()] or None)
-            return True
-
-        await write_status(self._ctx, workload, change)
-        return True
+        return await give_back(self._ctx, workload, {each["name"]: each["count"] for each in self.kind.reclaimable(job)})
 
     async def pods_ready(self, job: Tree, workload: Tree) -> bool:
         """Write PodsReady where it changes. Tell whether something was written."""
         if self.config.pods_ready is None:
             return False
-        wanted = pods_ready_condition(workload, ready=self.kind.pods_ready(job))
-        old = conditions.find(workload, names.PODS_READY)
-        if old is not None and (old["status"] == "True", old["reason"]) == wanted[:2]:
-            return False
-
-        def change(draft: Draft) -> bool:
-            if conditions.admitted(draft.obj) != conditions.admitted(workload):
-                return False
-            draft.mark(names.PODS_READY, *wanted)
-            return True
-
-        await write_status(self._ctx, workload, change)
-        return True
+        return await report_pods_ready(self._ctx, workload, ready=self.kind.pods_ready(job))
 
     async def _evicted(self, job: Tree, workload: Tree) -> None:
         """Stop the job of an evicted Workload, and give its quota back once its pods are gone."""

@@ -298,7 +298,7 @@ class StatefulSetController(ServingController):
         if not on_hold(workload):
             return False
         pod_sets = self._pod_sets(owner)
-        if [each["count"] for each in workload["spec"]["podSets"]] != [each["count"] for each in pod_sets]:
+        if [each["count"] for each in workload["spec"].get("podSets") or []] != [each["count"] for each in pod_sets]:
             await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "podSets": pod_sets}})
             return True
 

@@ -113,7 +113,7 @@ class Slices:
     async def scale(self, loop: JobReconciler, job: Tree, workload: Tree) -> None:
         """Let as many pods of a running job go as its admitted slice has room for."""
         pods = self._ctx.informer(PODS)
-        granted = sum(each["count"] for each in workload["spec"]["podSets"])
+        granted = sum(each["count"] for each in workload["spec"].get("podSets") or [])
         mine = [
             pod
             for pod in pods.by_index("controller", job["metadata"]["uid"])

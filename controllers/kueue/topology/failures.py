@@ -119,7 +119,7 @@ class NodeFailures(Controller):
             return not alive
         if not self.config.on("TASReplaceNodeOnNodeTaints") or not node["spec"].get("taints"):
             return False
-        tolerations = [each for pod_set in workload["spec"]["podSets"] for each in pod_set["template"]["spec"].get("tolerations") or ()]
+        tolerations = [each for pod_set in workload["spec"].get("podSets") or [] for each in pod_set["template"]["spec"].get("tolerations") or ()]
         for assignment in assignments(workload):
             for flavor in (assignment.get("flavors") or {}).values():
                 tree = self.hub.cache.flavors.get(flavor)
@@ -184,7 +184,7 @@ class NodeFailures(Controller):
         if not isinstance(places, TopologyPlaces):
             raise Unplaceable("workload requires Topology, but there is no TAS cache information")
         places.refresh()
-        pod_sets = {each["name"]: each for each in workload["spec"]["podSets"]}
+        pod_sets = {each["name"]: each for each in workload["spec"].get("podSets") or []}
         assigned = []
         for each in assignments(workload):
             placed = each.get("topologyAssignment")

@@ -49,7 +49,7 @@ def _with_itself(requests: dict[str, int]) -> Amounts:
 
 def uses_of(workload: Tree) -> list[Use]:
     """Return what the places in a Workload's admission use."""
-    specs = {each["name"]: each["template"]["spec"] for each in workload["spec"]["podSets"]}
+    specs = {each["name"]: each["template"]["spec"] for each in workload["spec"].get("podSets") or []}
     found = []
     for each in assignments(workload):
         placed = each.get("topologyAssignment")

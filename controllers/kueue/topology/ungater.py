@@ -74,7 +74,7 @@ class Ungater(Controller):
             self._waiting.pop(key, None)
             return None
         bad = {each["name"] for each in (workload.get("status") or {}).get("unhealthyNodes") or ()}
-        pod_sets = {each["name"]: each for each in workload["spec"]["podSets"]}
+        pod_sets = {each["name"]: each for each in workload["spec"].get("podSets") or []}
         for assignment in assignments(workload):
             placed = assignment.get("topologyAssignment")
             if placed is None:

@@ -88,7 +88,7 @@ def to_suspend(obj: Tree, config: KueueConfig, request: WebhookRequest) -> bool:
 def multi_kueue_queue(obj: Tree, request: WebhookRequest) -> bool:
     """Tell whether the ClusterQueue behind a job's LocalQueue has a MultiKueue check."""
     local = request.reader.get("localqueues.kueue.x-k8s.io", request.namespace, queue_name(obj)) if queue_name(obj) else None
-    queue = request.reader.get("clusterqueues.kueue.x-k8s.io", "", local["spec"]["clusterQueue"]) if local is not None else None
+    queue = request.reader.get("clusterqueues.kueue.x-k8s.io", "", local["spec"].get("clusterQueue", "")) if local is not None else None
     if queue is None:
         return False
     for check in (queue["spec"].get("admissionChecksStrategy") or {}).get("admissionChecks") or ():

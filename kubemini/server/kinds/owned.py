@@ -7,6 +7,7 @@ server which nobody asks for a JobSet never does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from kubemini.api.embedded import EmbeddedTypes
@@ -86,9 +87,17 @@ class OwnedCodec:
         schema = schema_of(self.group, self.version, self.kind)
         return StructuralCodec(schema, group=self.group, version=self.version, kind=self.kind, definitions=EMBEDDED, fixed=True)
 
+    @cached_property
+    def _may_lack_spec(self) -> bool:
+        schema = schema_of(self.group, self.version, self.kind)
+        return "spec" in schema["properties"] and "spec" not in (schema.get("required") or ())
+
     def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
-        """Prune, check types and fill defaults."""
-        return self._codec.decode(tree, validation=validation, duplicates=duplicates, stored=stored)
+        """Prune, check types and fill defaults. A spec that may be missing is {}: what the operators' own types make of it in Go."""
+        found = self._codec.decode(tree, validation=validation, duplicates=duplicates, stored=stored)
+        if "spec" not in found.tree and self._may_lack_spec:
+            return replace(found, tree={**found.tree, "spec": {}})
+        return found
 
     def validate(self, new: Tree, old: Tree | None = None) -> list[FieldError]:
         """Return broken schema and CEL rules."""

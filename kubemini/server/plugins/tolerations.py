@@ -57,7 +57,8 @@ class ExtendedResourceToleration(Admission):
         """Return the pod with the tolerations that it lacks."""
         pod = request.obj or {}
         spec = pod["spec"]
-        names = _extended([*spec["containers"], *spec["initContainers"]] if spec.get("initContainers") else spec["containers"])
+        containers: list[Tree] = spec.get("containers") or []  # a pod without any is refused later
+        names = _extended([*containers, *spec["initContainers"]] if spec.get("initContainers") else containers)
         if not names:
             return None
         old = spec.get("tolerations") or []
