@@ -2,7 +2,8 @@
 
 The shape is that of Kueue's own baseline of scalability: five cohorts of six ClusterQueues, each with 20 CPUs of its own and up to 100 borrowed; into each
 queue come 350 small, 100 medium and 50 large workloads, the larger the rarer, the longer and the more important, so that large ones preempt small ones.
-Workloads have no pods: what would run is ended by the scenario itself once it was admitted for its time.
+Workloads are written as controllers of jobs write them, without managed fields, and have no pods: what would run is ended by the scenario itself once it was
+admitted for its time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.benchmarks.scenario import Figure, scenario
 from kubemini.controllers.kueue import reservation
 from kubemini.controllers.kueue.conditions import Draft, is_true
+from kubemini.inprocess import InProcessClient
+from kubemini.runtime.client import Client
 from kubemini.sim.cluster import SimCluster, simulate
 
 COHORTS, QUEUES = 5, 6
@@ -68,27 +71,29 @@ async def _baseline(cluster: SimCluster, scale: float) -> float:
             await client.create(LOCAL_QUEUES, _local_queue(name))
             places.append(name)
     began = cluster.loop.time()
+    jobs = InProcessClient(cluster.server)
     counts = {size.name: max(int(size.count * scale), 1) for size in SIZES}
-    owners = _Owners(cluster, sum(counts.values()) * len(places))
+    owners = _Owners(cluster, jobs, sum(counts.values()) * len(places))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(owners.play())
         for size in SIZES:
             for namespace in places:
-                tasks.create_task(_submit(cluster, size, counts[size.name], namespace))
+                tasks.create_task(_submit(jobs, size, counts[size.name], namespace))
     return cluster.loop.time() - began
 
 
-async def _submit(cluster: SimCluster, size: Size, count: int, namespace: str) -> None:
+async def _submit(jobs: Client, size: Size, count: int, namespace: str) -> None:
     for number in range(count):
-        await cluster.client.create(WORKLOADS, _workload(size, f"{size.name}-{number}", namespace))
+        await jobs.create(WORKLOADS, _workload(size, f"{size.name}-{number}", namespace))
         await asyncio.sleep(size.every)
 
 
 class _Owners:
     """Plays the jobs that the workloads stand for: each runs for its time once it is admitted, and gives its quota back when it is evicted."""
 
-    def __init__(self, cluster: SimCluster, total: int) -> None:
+    def __init__(self, cluster: SimCluster, client: Client, total: int) -> None:
         self._cluster = cluster
+        self._client = client
         self._left = total
         self._runs: dict[str, asyncio.TimerHandle] = {}
 
@@ -116,9 +121,9 @@ class _Owners:
 
     async def _write(self, key: str, change: Callable[[Draft], object]) -> None:
         namespace, _, name = key.partition("/")
-        draft = Draft(await self._cluster.client.get(WORKLOADS, name, namespace), self._cluster.env.stamp())
+        draft = Draft(await self._client.get(WORKLOADS, name, namespace), self._cluster.env.stamp())
         change(draft)
-        await self._cluster.client.update_status(WORKLOADS, draft.tree())
+        await self._client.update_status(WORKLOADS, draft.tree())
 
     async def _yield(self, key: str) -> None:
         def change(draft: Draft) -> None:

@@ -25,6 +25,26 @@ BATCH_SECONDS = 0.1
 MOST_FLAVORS = 64
 
 
+class _Own:
+    """Knows the events of a controller's own status writes: they say nothing that it has not said itself."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+
+    def wrote(self, obj: Tree) -> None:
+        """Note what the API returned."""
+        self._last[key_of(obj)] = obj["metadata"]["resourceVersion"]
+
+    def echo(self, obj: Tree) -> bool:
+        """Tell whether an object is as this controller wrote it last."""
+        version: str = obj["metadata"]["resourceVersion"]
+        return self._last.get(key_of(obj)) == version
+
+    def forget(self, obj: Tree) -> None:
+        """Note that an object is gone."""
+        self._last.pop(key_of(obj), None)
+
+
 class ClusterQueueController(Controller):
     """Keys are ClusterQueues: conditions, counters, usage, and the finalizer that keeps one while Workloads hold its quota."""
 
@@ -40,8 +60,16 @@ class ClusterQueueController(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._queues = ctx.informer(CLUSTER_QUEUES)
-        self._queues.on_change(lambda old, new: self.queue.add(key_of(new)) if new is not None else None)
+        self._own = _Own()
+        self._queues.on_change(self._on_queue)
         self.hub.on_queue = lambda name: self.queue.add_after(name, BATCH_SECONDS) if name else None
+
+    def _on_queue(self, old: Tree | None, new: Tree | None) -> None:
+        if new is None:
+            if old is not None:
+                self._own.forget(old)
+        elif not self._own.echo(new):
+            self.queue.add(key_of(new))
 
     async def reconcile(self, key: str) -> float | None:
         """Write a ClusterQueue's status, or let it go."""
@@ -70,7 +98,7 @@ class ClusterQueueController(Controller):
         if self.hub.config.fair_sharing:
             draft.set("fairSharing", {"weightedShare": weighted_share(state.node)})
         if draft.changed:
-            await self._ctx.client.update_status(CLUSTER_QUEUES, draft.tree())
+            self._own.wrote(await self._ctx.client.update_status(CLUSTER_QUEUES, draft.tree()))
         return None
 
 
@@ -102,10 +130,18 @@ class LocalQueueController(Controller):
         """Follow LocalQueues, their ClusterQueues and the hub."""
         self._ctx = ctx
         self.hub.attach(ctx)
-        self.hub.local_queues.on_change(lambda old, new: self.queue.add(key_of(new)) if new is not None else None)
+        self._own = _Own()
+        self.hub.local_queues.on_change(self._on_queue)
         self.hub.workloads.on_change(self._on_workload)
         ctx.informer(CLUSTER_QUEUES).on_change(self._on_cluster_queue)
         self.hub.on_local_queue = lambda key: self.queue.add_after(key, BATCH_SECONDS)
+
+    def _on_queue(self, old: Tree | None, new: Tree | None) -> None:
+        if new is None:
+            if old is not None:
+                self._own.forget(old)
+        elif not self._own.echo(new):
+            self.queue.add(key_of(new))
 
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
@@ -149,7 +185,7 @@ class LocalQueueController(Controller):
             draft.set("flavorsReservation", None)
             draft.set("flavorsUsage", None)
         if draft.changed:
-            await self._ctx.client.update_status(LOCAL_QUEUES, draft.tree())
+            self._own.wrote(await self._ctx.client.update_status(LOCAL_QUEUES, draft.tree()))
         return None
 
     def _pending(self, key: str, *, known: bool) -> int:

@@ -149,7 +149,8 @@ class Plan:
         self.composed = any(key in schema for key in ("allOf", "anyOf", "oneOf", "not"))
         self.trivial = _EXACT.get(schema.get("type", "")) if len(self.checks) == 1 and not self.composed and not node.int_or_string else None
         """The Python type of which every value is valid, None where there is more to check."""
-        self.scalar = None if self.composed else _SCALARS.get(schema.get("type", ""))
+        plain = not self.composed or (schema.get("anyOf") == _INT_OR_STRING and not any(key in schema for key in ("allOf", "oneOf", "not")))
+        self.scalar = None if not plain else str if node.int_or_string else _SCALARS.get(schema.get("type", ""))
         """The Python type of which valid values are remembered in `good`: whether such a value is valid depends on nothing else."""
         self.good: set[Any] = set()
 

@@ -458,6 +458,17 @@ def test_remembered_values_are_told_apart_by_type() -> None:
     assert texts(kind, {"count": 0}) == ["spec.count: Invalid value: 0: spec.count in body should be greater than or equal to 1"]
 
 
+def test_remembered_quantities_keep_their_pattern() -> None:
+    """A quantity may be a number or a text; texts are matched each by itself, also after one was found good."""
+    pattern = "^[0-9]+m?$"
+    quantity = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True, "pattern": pattern}
+    kind = of({"used": {"type": "object", "additionalProperties": quantity}})
+    assert texts(kind, {"used": {"cpu": "5", "memory": 5}}) == []
+    assert texts(kind, {"used": {"cpu": "5", "memory": "5"}}) == []
+    assert texts(kind, {"used": {"cpu": "x"}}) == [f"spec.used.cpu: Invalid value: \"x\": spec.used.cpu in body should match '{pattern}'"]
+    assert any("must be of type integer,string" in text for text in texts(kind, {"used": {"cpu": ["5"]}}))
+
+
 def test_bad_values_are_not_remembered() -> None:
     """A scalar that an update was forgiven for is refused again in the next object."""
     kind = of({"name": {"type": "string", "pattern": "^[a-z]+$"}})
