@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
@@ -15,7 +16,7 @@ from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
 from kubemini.server.http.app import Facade
 from kubemini.server.http.minting import Minted
-from kubemini.server.http.serving import Listener
+from kubemini.server.http.serving import Listener, check_kubeconfig, write_kubeconfig
 from kubemini.server.http.webhooks import UserWebhooks
 from kubemini.server.kinds.catalogue import token_review_kind
 from kubemini.server.kinds.groups.default_roles import default_cluster_role_bindings, default_cluster_roles
@@ -79,6 +80,11 @@ class ServedCluster(Cluster):
     def kubeconfig(self) -> dict[str, object]:
         """Return a kubeconfig for this cluster."""
         return self.listener.kubeconfig(self.token)
+
+    def write_kubeconfig(self, path: str | Path) -> None:
+        """Write it to a file that only its owner may read. Raise `ConfigError` for what cannot be written, and for a file that holds something else."""
+        check_kubeconfig(Path(path))
+        write_kubeconfig(Path(path), self.kubeconfig())
 
 
 def _dns_server(zone: Zone, host: str, port: int) -> DnsServer:

@@ -18,6 +18,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kubemini {kubemini.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print kubemini's version and exit.")] = False,
+) -> None:
+    """A whole Kubernetes control plane for multi-host ML, in one Python process, without a cluster."""
+
+
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -93,4 +106,4 @@ def bench(
 @app.command()
 def version() -> None:
     """Print kubemini's version."""
-    typer.echo(f"kubemini {kubemini.__version__}")
+    _print_version(True)

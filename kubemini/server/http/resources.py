@@ -191,7 +191,7 @@ class Resources:
     async def _watch(self, asked: Asked, options: ListOptions) -> web.StreamResponse:
         accept = choose_watch(asked.headers.get("Accept"))
         timeout = options.timeout
-        if timeout is None or timeout <= 0:
+        if not timeout:
             timeout = self.server.env.random.uniform(*WATCH_SECONDS)
         if options.resource_version.isdigit() and options.send_initial_events:
             await self._reached(int(options.resource_version))

@@ -147,3 +147,9 @@ async def test_websocket(served: ServedCluster) -> None:
 async def test_refusals(http: httpx.AsyncClient, query: dict[str, str], code: int) -> None:
     """What is wrong with a request is told before the stream begins."""
     assert (await http.get(PATH, params={"watch": "true", **query})).status_code == code
+
+
+async def test_negative_timeout(http: httpx.AsyncClient) -> None:
+    """A watch that is over before it begins shows what is there and ends; it does not stay open."""
+    answer = await http.get("/api/v1/namespaces/default/configmaps", params={"watch": "1", "timeoutSeconds": "-1"}, timeout=30)
+    assert answer.status_code == 200
