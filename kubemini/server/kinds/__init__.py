@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from kubemini.server.registry import Kind, Registry
@@ -23,11 +24,17 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
 
 
 def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Callable[[str], bool] | None = None) -> Registry:
-    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server, and the alpha kinds whose feature gates are on."""
+    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server, and what feature gates
+    bring: alpha kinds, and maxUnavailable of StatefulSets."""
     registry = Registry(builtin_kinds(version))
     if enabled is not None:
         for kind in _gated(version, enabled):
             registry.add(kind)
+        if enabled("MaxUnavailableStatefulSet"):
+            from kubemini.server.kinds.workloads.statefulset import StatefulSetStrategy
+
+            sets = next(each for each in registry if (each.group, each.plural) == ("apps", "statefulsets"))
+            registry.add(replace(sets, strategy=StatefulSetStrategy(budgeted=True)))
     if metrics_server:
         from kubemini.server.kinds.catalogue import metrics_kinds
 

@@ -1,6 +1,7 @@
 """apps/v1 StatefulSet: the strategy. Mirrors ``pkg/registry/apps/statefulset`` and ``pkg/apis/apps/{v1,validation}`` (1.36).
 
-The gate MaxUnavailableStatefulSet is off in 1.36: ``rollingUpdate.maxUnavailable`` is dropped unless the stored object has it.
+The gate MaxUnavailableStatefulSet is off in 1.36: ``rollingUpdate.maxUnavailable`` is dropped unless the stored object has it. With the gate it is kept, and 1 where a
+rolling update does not say.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _STATUS_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplic
 
 
 class StatefulSetStrategy(TemplateStrategy):
-    """The rules of StatefulSets."""
+    """The rules of StatefulSets. `budgeted`: the gate MaxUnavailableStatefulSet is on."""
 
     table = tables.STATEFUL_SET
     advises_on_name = False
@@ -58,12 +59,18 @@ class StatefulSetStrategy(TemplateStrategy):
         """Return a status that counts nothing."""
         return {"replicas": 0, "availableReplicas": 0}
 
+    def __init__(self, *, budgeted: bool = False) -> None:
+        super().__init__()
+        self._budgeted = budgeted
+
     def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
         """Drop what is behind a gate that is off."""
-        return _without_max_unavailable(obj)
+        return _with_max_unavailable(obj) if self._budgeted else _without_max_unavailable(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
         """Drop what is behind a gate that is off, unless it was there before."""
+        if self._budgeted:
+            return _with_max_unavailable(new)
         return new if _max_unavailable(old) is not None else _without_max_unavailable(new)
 
     def validate_name(self, name: str, *, prefix: bool = False) -> str | None:
@@ -105,6 +112,14 @@ class StatefulSetStrategy(TemplateStrategy):
 
 def _max_unavailable(obj: Tree) -> Any:
     return (((obj["spec"].get("updateStrategy") or {}).get("rollingUpdate")) or {}).get("maxUnavailable")
+
+
+def _with_max_unavailable(obj: Tree) -> Tree:
+    spec: Tree = obj["spec"]
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate")
+    if rolling is None or rolling.get("maxUnavailable") is not None:
+        return obj
+    return {**obj, "spec": {**spec, "updateStrategy": {**spec["updateStrategy"], "rollingUpdate": {**rolling, "maxUnavailable": 1}}}}
 
 
 def _without_max_unavailable(obj: Tree) -> Tree:
