@@ -12,6 +12,9 @@ from kubemini.machinery.pod_requests import Amounts, of_pod
 ONE = 10**9
 """One whole unit: amounts are in billionths."""
 TERMINAL = ("Succeeded", "Failed")
+CLUSTER_DOMAIN = "cluster.local"
+HOSTNAME, KERNEL_NAME = 63, 64
+"""Characters of a hostname, and of the kernel's."""
 _FIRST = {"pods": 0, "cpu": 1, "memory": 2, "ephemeral-storage": 3}
 
 
@@ -37,6 +40,23 @@ def rejection(pod: Tree, node: Tree, others: Iterable[Tree]) -> tuple[str, str] 
         if taint["effect"] == "NoExecute" and not any(tolerates(each, taint) for each in tolerations):
             return "TaintToleration", f"Predicate TaintToleration failed: node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
     return None
+
+
+def unnameable(pod: Tree) -> str:
+    """Return why a pod that is called by its full name inside (setHostnameAsFQDN) cannot be: a kernel takes 64 characters. "" where it can."""
+    spec = pod["spec"]
+    if not spec.get("setHostnameAsFQDN"):
+        return ""
+    meta = pod["metadata"]
+    name: str = spec.get("hostname") or meta["name"][:HOSTNAME].rstrip("-.")
+    if spec.get("subdomain"):
+        name += f".{spec['subdomain']}.{meta['namespace']}.svc.{CLUSTER_DOMAIN}"
+    if len(name) <= KERNEL_NAME:
+        return ""
+    return (
+        "Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster domain, "
+        f"FQDN {name} is too long ({KERNEL_NAME} characters is the max, {len(name)} characters requested)"
+    )
 
 
 def _short(pod: Tree, node: Tree, others: Iterable[Tree]) -> tuple[str, int, int, int] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from kubemini.api.resources import NODES, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.kubelet import statuses
-from kubemini.controllers.kubelet.admission import bypassed, rejection, taken_before
+from kubemini.controllers.kubelet.admission import bypassed, rejection, taken_before, unnameable
 from kubemini.controllers.kubelet.programs import FOREVER, BadAnnotation, Program, attempt_of, program_of
 from kubemini.controllers.kubelet.restarts import FORGIVEN_AFTER, delay, restarting
 from kubemini.machinery.errors import Conflict, NotFound
@@ -165,10 +165,13 @@ class KubeletController(Controller):
                 return None
         wanted = program.start_after if program.start_after is not None else self._latency
         left = self._taken.setdefault(uid, now) + wanted - now
-        if program.hold == "pending" or left > SHOWN_AFTER:
+        nameless = unnameable(pod)
+        if nameless:
+            self._ctx.recorder.event(pod, "Warning", "FailedCreatePodSandBox", nameless)
+        if nameless or program.hold == "pending" or left > SHOWN_AFTER:
             if not (pod.get("status") or {}).get("containerStatuses"):
                 await self._write(pod, statuses.creating(pod, now=self._ctx.env.stamp(), host_ip=_host_ip(node)))
-            return left if program.hold != "pending" else None
+            return left if program.hold != "pending" and not nameless else None
         if left > 1e-6:
             return left
         if pod["spec"].get("initContainers") and not program.quick_start:
