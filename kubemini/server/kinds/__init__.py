@@ -24,8 +24,7 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
 
 
 def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Callable[[str], bool] | None = None) -> Registry:
-    """Return a fresh registry of the built-in kinds, with metrics.k8s.io where there is a metrics server, and what feature gates
-    bring: alpha kinds, and maxUnavailable of StatefulSets."""
+    """Return a fresh registry of the built-in kinds, with what a metrics server and feature gates bring: alpha kinds, maxUnavailable of StatefulSets."""
     registry = Registry(builtin_kinds(version))
     if enabled is not None:
         for kind in _gated(version, enabled):
