@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kubemini.api.resources import JOBS, PODS
 from kubemini.api.trees import Tree
+from kubemini.controllers.job.counting import Looks
 from kubemini.controllers.job.pods import FINALIZER, phase, tracked
 from kubemini.controllers.job.view import JobView
 from kubemini.machinery.errors import ApiStatus, NotFound
@@ -42,24 +43,25 @@ class Claims:
                 found.append(key_of(job))
         return found
 
-    async def claim(self, job: JobView, owned: Sequence[Tree]) -> Sequence[Tree]:
-        """Return the pods of a Job, after adopting and releasing."""
+    async def claim(self, job: JobView, owned: Sequence[Tree], looks: Looks) -> Sequence[Tree]:
+        """Return the pods of a Job, after adopting and releasing. Only those that are new to `looks` are held against the selector, unless some were not selected."""
         selector_tree = job.spec.get("selector")
         if not selector_tree:
             return owned
         matches = _selector(selector_tree).matches
-        kept = _selector(selector_tree).taken(owned)
-        if len(kept) < len(owned):
-            for pod in owned:
+        looks.take(owned)
+        kept = owned
+        if looks.strays or len(_selector(selector_tree).taken(looks.fresh)) < len(looks.fresh):
+            kept = _selector(selector_tree).taken(owned)
+            looks.strays = len(kept) < len(owned)
+            for pod in owned if looks.strays else ():
                 if not matches(pod["metadata"].get("labels") or {}):
                     await self._let_go(job, pod)
         loose = self._pods.by_index("loose", job.namespace)
         adoptable = [pod for pod in loose if "deletionTimestamp" not in pod["metadata"] and matches(pod["metadata"].get("labels") or {})]
         if adoptable and not job.deleting and await self._fresh(job):
-            for pod in adoptable:
-                adopted = await self._adopt(job, pod)
-                if adopted is not None:
-                    kept.append(adopted)
+            adopted = [await self._adopt(job, pod) for pod in adoptable]
+            kept = [*kept, *(pod for pod in adopted if pod is not None)]
         return kept
 
     async def _fresh(self, job: JobView) -> bool:

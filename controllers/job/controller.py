@@ -54,7 +54,7 @@ class _Memory:
     """The resourceVersion of our last status write."""
     skipped: bool = False
     """A pass was called for while the cache did not show that write: it is taken when it does."""
-    looks: Looks = field(default_factory=dict)
+    looks: Looks = field(default_factory=Looks)
     """What its pods said at the last pass."""
     factory: tuple[Tree, PodFactory] | None = None
     verdict: Verdict | None = None
@@ -200,7 +200,7 @@ class JobController(Controller):
             return None
         began, failed, memory.action = self._ctx.env.now(), True, RECONCILING
         try:
-            pods = await self._claims.claim(job, self._owned(job))
+            pods = await self._claims.claim(job, self._owned(job), memory.looks)
             again = await self._pass(job, pods, memory)
             failed = False
         finally:
