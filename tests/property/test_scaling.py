@@ -137,7 +137,7 @@ def restarting(jobs: int) -> Tree:
 def test_twice_as_many_cost_twice_as_much(life: Life, size: int) -> None:
     """A whole life costs as many calls per pod, or per set, with twice the number of them."""
     # What clusters share is made by the first
-    calls(life(3), 3)
+    calls(life(4), 4)
     assert calls(life(2 * size), 2 * size) <= 2 * TOLERANCE * calls(life(size), size)
 
 
