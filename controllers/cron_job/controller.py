@@ -14,6 +14,7 @@ from kubemini.machinery.errors import AlreadyExists, ApiStatus, NotFound, shown
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.env import from_stamp, to_stamp
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
+from kubemini.runtime.telemetry import Histogram, exponential
 
 BATCH_SECONDS = 0.2
 """The changes of Jobs within so many seconds are answered together: each pass says again which Jobs it did not expect, and a source may say only so much of one object."""
@@ -61,6 +62,16 @@ class CronJobController(Controller):
 
     name = "cronjob"
     component = "cronjob-controller"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._skews = Histogram(
+            "cronjob_controller_job_creation_skew_duration_seconds",
+            "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+            (),
+            exponential(1, 2, 10),
+        )
+        self.families = (self._skews,)
 
     def setup(self, ctx: Context) -> None:
         """Follow CronJobs and their Jobs."""
@@ -229,6 +240,7 @@ class CronJobController(Controller):
                 recorder.event(cron_job, "Warning", "FailedCreate", f"Error creating job: {refused.message}")
             raise
         else:
+            self._skews.observe(from_stamp(job["metadata"]["creationTimestamp"]) - moment)
             recorder.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
         draft.active.append(view.reference(job))
         draft.last_schedule = to_stamp(moment)

@@ -8,6 +8,7 @@ from kubemini.machinery.errors import ApiStatus
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import key_of
+from kubemini.runtime.telemetry import Histogram, exponential
 
 
 class TtlAfterFinished(Controller):
@@ -15,6 +16,16 @@ class TtlAfterFinished(Controller):
 
     name = "ttl-after-finished"
     component = "ttl-after-finished-controller"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._delays = Histogram(
+            "ttl_after_finished_controller_job_deletion_duration_seconds",
+            "The time it took to delete the job since it became eligible for deletion",
+            (),
+            exponential(0.1, 2, 14),
+        )
+        self.families = (self._delays,)
 
     def setup(self, ctx: Context) -> None:
         """Follow Jobs."""
@@ -40,6 +51,7 @@ class TtlAfterFinished(Controller):
             if fresh > self._ctx.env.now():
                 return fresh - self._ctx.env.now()
             await self._ctx.client.delete(JOBS, meta["name"], namespace=meta["namespace"], propagation="Foreground", uid=meta["uid"])
+            self._delays.observe(self._ctx.env.now() - fresh)
         except ApiStatus as refused:
             if refused.code not in (404, 409):
                 raise

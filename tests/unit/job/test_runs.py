@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import EVENTS, JOBS, PODS
+from kubemini.api.resources import CRON_JOBS, EVENTS, JOBS, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job import accounting
 from kubemini.controllers.job.controller import JobController
@@ -165,3 +165,22 @@ def test_the_account_is_seen_before_the_end(mode: str, counted_first: int) -> No
     assert account[1:] == (counted_first, 2 - counted_first, ("SuccessCriteriaMet",))
     assert end[1:] == (2, 0, ("SuccessCriteriaMet", "Complete"))
     assert end[0] > account[0]
+
+
+def test_delays_of_deletions_and_of_runs_are_measured() -> None:
+    """How late a finished Job is deleted, and how late a CronJob's run is created, in seconds."""
+
+    async def scenario(cluster: SimCluster) -> list[tuple[str, dict[tuple[str, ...], tuple[list[int], list[float]]]]]:
+        await cluster.client.create(JOBS, job(completions=0, ttlSecondsAfterFinished=30))
+        spec = {"schedule": "* * * * *", "jobTemplate": {"spec": job(suspend=True)["spec"]}}
+        cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c", "namespace": "default"}, "spec": spec}
+        await cluster.client.create(CRON_JOBS, cron_job)
+        await cluster.settle(130)
+        controllers = cluster.managers["kube-controller-manager"].controllers
+        return [(each.name, each.samples) for loop in controllers for each in loop.families if isinstance(each, Histogram) and not each.labels]
+
+    found = dict(simulate(scenario, fleet="cpu:1", controllers=f"{CONTROLLERS},cron-job"))
+    counts, (total,) = found["ttl_after_finished_controller_job_deletion_duration_seconds"][()]
+    assert (sum(counts), 0 <= total < 1) == (1, True)
+    counts, (total,) = found["cronjob_controller_job_creation_skew_duration_seconds"][()]
+    assert (counts[0], sum(counts), 0 <= total < 1) == (2, 2, True)
