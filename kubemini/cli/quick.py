@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 @contextmanager
-def without_authorities() -> Iterator[None]:
+def without_authorities() -> Generator[None]:
     """While this holds, TLS contexts trust nobody by default.
 
     aiohttp's client makes such contexts as it is imported, and reads every certificate authority of the machine for them: some 40 ms and 2 MiB. Nothing here uses them:
@@ -30,7 +30,7 @@ def without_authorities() -> Iterator[None]:
 
 
 @contextmanager
-def without_collections() -> Iterator[None]:
+def without_collections() -> Generator[None]:
     """While this holds, nobody looks for garbage: what is imported and built at the start stays, and looking takes a tenth of it."""
     gc.disable()
     try:
