@@ -14,7 +14,7 @@ from kubemini.controllers.jobset.children import Child, number
 from kubemini.controllers.jobset.errors import Stalled
 from kubemini.controllers.jobset.status import StatusDraft
 from kubemini.controllers.jobset.view import JobSetView
-from kubemini.machinery.regexes import RegexError, compiled
+from kubemini.machinery.regexes import RegexError, found
 from kubemini.runtime.env import from_stamp
 
 FAILED_JOBS_MESSAGE = "jobset failed due to one or more job failures"
@@ -105,7 +105,7 @@ def _applies(rule: Tree, job: Child) -> bool:
 def _found(pattern: str, message: str) -> bool:
     """Search a message for an RE2 pattern; one that does not compile finds nothing."""
     try:
-        return compiled(pattern).search(message) is not None
+        return found(pattern, message)
     except RegexError:
         return False
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+
+from kubemini.machinery.linear import Automaton, Unsupported, suspicious
 
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -43,6 +46,26 @@ _SCRIPTS = {
 
 class RegexError(ValueError):
     """A pattern is no RE2 pattern; the message is worded like Go's."""
+
+
+def found(pattern: str, text: str) -> bool:
+    """Tell whether an RE2 pattern matches anywhere in a text, in time that grows with the text only. Raise `RegexError`.
+
+    >>> found("^(a+)+$", "a" * 5000 + "!"), found("(x|y)*z", "xyxz")
+    (False, True)
+    """
+    return _finder(pattern)(text)
+
+
+@lru_cache(maxsize=4096)
+def _finder(pattern: str) -> Callable[[str], bool]:
+    regex = compiled(pattern)
+    if suspicious(regex.pattern):
+        try:
+            return Automaton(regex.pattern).found
+        except Unsupported:
+            pass
+    return lambda text: regex.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, invalid, shown, too_long, too_many, type_invalid
-from kubemini.machinery.regexes import RegexError, compiled
+from kubemini.machinery.regexes import RegexError, found
 from kubemini.machinery.schema.formats import FLOAT_MAX, INTEGER_FORMATS, string_format
 from kubemini.machinery.schema.structure import Node
 
@@ -168,7 +168,7 @@ def _string_checks(schema: Tree, form: str) -> list[Check]:
 def _pattern_problem(pattern: str, value: str) -> str | None:
     """Return what a string should have matched, None where it does."""
     try:
-        return None if compiled(pattern).search(value) else pattern
+        return None if found(pattern, value) else pattern
     except RegexError as error:
         return f"{pattern}, but pattern is invalid: {error}"
 

@@ -236,3 +236,25 @@ async def test_unknown_pods() -> None:
     """What pods do is one of the two that there are."""
     with pytest.raises(ConfigError, match="pods: unknown 'sometimes'"):
         ServedCluster(pods="sometimes")
+
+
+async def test_patterns_that_could_be_read_in_many_ways() -> None:
+    """A schema's pattern or a rule's on which a back-tracking matcher would never end is answered at once."""
+    properties = {
+        "a": {"type": "string", "pattern": "^(a+)+$"},
+        "b": {"type": "string", "maxLength": 100, "x-kubernetes-validations": [{"rule": "self.matches('^(b+)+$')"}]},
+    }
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}}
+    names = {"kind": "Foo", "plural": "foos", "singular": "foo", "listKind": "FooList"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "foos.example.com"}, "spec": spec}
+    async with ServedCluster(tls=False, controllers="namespaces,service-accounts,customresources", seed=1) as served:
+        await served.apply(crd)
+        await served.wait("crd/foos.example.com", "condition=Established")
+        async with httpx.AsyncClient(base_url=served.listener.url) as http:
+            for field in ("a", "b"):
+                body = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "x"}, "spec": {field: field * 60 + "!"}}
+                answer = await http.post("/apis/example.com/v1/namespaces/default/foos", json=body)
+                assert answer.status_code == 422
+                assert f"spec.{field}" in status(answer)["message"]
