@@ -93,7 +93,8 @@ class StatefulSetController(Controller):
         if before is not None and before is not owner and (owner is None or owner["uid"] != before["uid"]):
             self._changed(before, pod)
         if owner is not None:
-            self._changed(owner, pod)
+            if old is None or new is None or owner["kind"] != "StatefulSet" or not pods.alike(old, new):
+                self._changed(owner, pod)
         elif new is not None and (old is None or before is not None or old["metadata"].get("labels") != new["metadata"].get("labels")):
             for key in self._selectors.matching(new["metadata"]["namespace"], new["metadata"].get("labels")):
                 self.queue.add(key)

@@ -164,6 +164,16 @@ def facts(pod: Tree) -> Facts:
     )
 
 
+def alike(old: Tree, new: Tree) -> bool:
+    """Tell whether a pass would do with one state of a pod as with another: being bound, say, means nothing to a set."""
+    return (
+        facts(old) == facts(new)
+        and old["metadata"].get("labels") == new["metadata"].get("labels")
+        and old["metadata"].get("ownerReferences") == new["metadata"].get("ownerReferences")
+        and old["spec"].get("volumes") == new["spec"].get("volumes")
+    )
+
+
 def _ready_since(status: Tree) -> float | None:
     for condition in status.get("conditions") or ():
         if condition["type"] == "Ready":
