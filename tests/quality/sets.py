@@ -224,6 +224,12 @@ class _Player:
         live = await client.get(life.resource, "web", "default")
         assert live["spec"] == self.wanted, "the spec is not as it was left"
         self._check_pods()
+        if life.groups and not any(what == "delete service" for _, what, _ in life.steps):
+            # A group's own Service that somebody deletes comes back with its next leader only
+            unique = live["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
+            services = {each["metadata"]["name"] for each in await cluster.list("service")}
+            missing = [name for name in (f"web-{index}" for index in range(live["spec"]["replicas"])) if unique and name not in services]
+            assert not missing, f"groups without a Service: {missing}"
         claims = [each["metadata"]["name"] for each in await client.list(PERSISTENT_VOLUME_CLAIMS)]
         await cluster.delete(f"{life.resource.plural}.{life.resource.group}/web", propagation="Foreground")
         assert await cluster.settle(5000), "the cluster never comes to rest"

@@ -340,8 +340,13 @@ class History(_Quiet):
 
     name = "lws history"
 
+    def __init__(self) -> None:
+        self._specs = Specs()
+
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
         """Look at revisions that are removed."""
+        if table == LWS and change.new is not None:
+            self._specs.note(change.new.obj)
         if table != REVISIONS or change.new is not None or change.old is None:
             return ()
         gone = change.old.obj
@@ -352,7 +357,8 @@ class History(_Quiet):
         if lws is None or lws["metadata"]["uid"] != owner["uid"] or "deletionTimestamp" in lws["metadata"]:
             return ()
         key = key_of(gone)
-        wanted = LwsView(lws).replicas
+        # By the specs that the controller may have seen
+        wanted = min(each.replicas for each in self._specs.of(owner["uid"]))
         for pod in view.list(PODS, gone["metadata"]["namespace"]):
             labels = _labels(pod)
             if (
@@ -468,17 +474,10 @@ class Settled:
         for name, value in owner.labels.items():
             if _labels(leaders).get(name) != value:
                 yield f"the leaders of {owner.name} do not carry its label {name}"
-        for service in (owner.name, *(f"{owner.name}-{group}" for group in range(owner.replicas))):
-            yield from self._service(owner, service, view)
-
-    @staticmethod
-    def _service(owner: LwsView, name: str, view: View) -> Iterator[str]:
-        found = view.get(SERVICES, owner.namespace, name)
-        if found is None:
-            if name != owner.name and (owner.spec.get("networkConfig") or {}).get("subdomainPolicy") == "UniquePerReplica":
-                yield f"group {name} has no Service"
-        elif not found["spec"].get("publishNotReadyAddresses"):
-            yield f"Service {name} hides pods that are not ready"
+        for name in (owner.name, *(f"{owner.name}-{group}" for group in range(owner.replicas))):
+            found = view.get(SERVICES, owner.namespace, name)
+            if found is not None and not found["spec"].get("publishNotReadyAddresses"):
+                yield f"Service {name} hides pods that are not ready"
 
 
 def timely_lws_invariants() -> list[Invariant]:
