@@ -475,8 +475,8 @@ class Settled:
             if _labels(leaders).get(name) != value:
                 yield f"the leaders of {owner.name} do not carry its label {name}"
         for name in (owner.name, *(f"{owner.name}-{group}" for group in range(owner.replicas))):
-            found = view.get(SERVICES, owner.namespace, name)
-            if found is not None and not found["spec"].get("publishNotReadyAddresses"):
+            service = view.get(SERVICES, owner.namespace, name)
+            if service is not None and not service["spec"].get("publishNotReadyAddresses"):
                 yield f"Service {name} hides pods that are not ready"
 
 
