@@ -108,7 +108,7 @@ async def play(cluster: SimCluster, plan: Plan) -> None:
     """Play a plan; afterwards the set is as it should be, and nothing is left of it when it is deleted."""
     invariants = statefulset_invariants()
     deletions = next(each for each in invariants if isinstance(each, Deletions))
-    checker = Checker(cluster.store, [*invariants, *dns_invariants()])
+    checker = Checker(cluster.store, [*invariants, *dns_invariants(lossless=False)])
     service = {"clusterIP": "None", "selector": {"app": "web"}, "publishNotReadyAddresses": plan.ordered}
     await cluster.client.create(SERVICES, {"metadata": {"name": "web", "namespace": "default"}, "spec": service})
     await cluster.client.create(

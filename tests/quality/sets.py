@@ -131,7 +131,7 @@ class _Player:
     def invariants(self) -> list[Invariant]:
         """Return what must hold."""
         sets = [each for each in statefulset_invariants() if not isinstance(each, Deletions)]
-        mine: list[Invariant] = [*sets, Kept(), *dns_invariants(), self.pods]
+        mine: list[Invariant] = [*sets, Kept(), *dns_invariants(lossless=not self.life.faults.lost_after), self.pods]
         if not self.life.groups:
             return [*mine, self.deletions]
         timely = timely_lws_invariants() if self.life.faults is PERFECT and not any("pod" in what for _, what, _ in self.life.steps) else []
