@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, cast
 
-from kubemini.machinery.linear import Automaton, Unsupported, suspicious
+from kubemini.machinery.backtracking import suspicious
 
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -54,31 +54,33 @@ def found(pattern: str, text: str) -> bool:
     >>> found("^(a+)+$", "a" * 5000 + "!"), found("(x|y)*z", "xyxz")
     (False, True)
     """
-    return _finder(pattern)(text)
-
-
-@lru_cache(maxsize=4096)
-def _finder(pattern: str) -> Callable[[str], bool]:
-    regex = compiled(pattern)
-    if suspicious(regex.pattern):
-        try:
-            return Automaton(regex.pattern).found
-        except Unsupported:
-            pass
-    return lambda text: regex.search(text) is not None
+    return compiled(pattern).search(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> re.Pattern[str]:
-    r"""Return the compiled form of an RE2 pattern. Raise `RegexError`.
+    r"""Return the compiled form of an RE2 pattern; where Python's might back-track without end, RE2's own. Raise `RegexError`.
 
     >>> bool(compiled("^(?i)[a-z]+$").search("ABC")), bool(compiled("^a$").search("a\n"))
     (True, False)
     """
     try:
-        return re.compile(_Translation(pattern).run())
+        translated = re.compile(_Translation(pattern).run())
     except re.error as error:
         raise RegexError(f"error parsing regexp: {error.msg}: `{pattern}`") from None
+    return _linear(pattern) if suspicious(translated.pattern) else translated
+
+
+def _linear(pattern: str) -> re.Pattern[str]:
+    import re2  # loaded for those who need it: most patterns are harmless
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        matcher: Any = re2.compile(pattern, options)
+    except re2.error as error:
+        raise RegexError(f"error parsing regexp: {error}: `{pattern}`") from None
+    return cast("re.Pattern[str]", matcher)  # it has the same methods
 
 
 class _Translation:
