@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import platform
 import re
@@ -27,6 +28,7 @@ def run(*, only: str, save: Path | None, compare: Path | None, scale: float) -> 
     results: dict[str, list[Figure]] = {}
     for each in chosen:
         print(f"{each.name}: {each.about}", flush=True)
+        gc.collect()  # what the scenario before has left is not this one's
         results[each.name] = each.run(scale)
         for figure in results[each.name]:
             print(_row(figure, before.get(f"{each.name}/{figure.name}")), flush=True)
