@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import time
-from multiprocessing.connection import Connection
 
 from kubemini.benchmarks.client import Requests, answer, request
 from kubemini.benchmarks.scenario import Figure, scenario
+from kubemini.benchmarks.server import server
 
 PODS, CONFIG_MAPS = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/configmaps"
 
@@ -16,31 +15,8 @@ PODS, CONFIG_MAPS = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/defau
 @scenario("http", "HTTP from another process over plain loopback: GET, create, LIST 10,000 pods, 1,000 watchers")
 def http(scale: float) -> list[Figure]:
     """Measure a server process with a raw client."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,))
-    process.start()
-    try:
-        port = here.recv()
+    with server(controllers="namespaces,service-accounts") as port:
         return asyncio.run(_load(port, scale))
-    finally:
-        here.send("stop")
-        process.join(10)
-        if process.is_alive():
-            process.kill()
-
-
-def _serve(pipe: Connection) -> None:
-    from kubemini.serving import ServedCluster
-
-    async def main() -> None:
-        cluster = ServedCluster(tls=False, seed=1, controllers="namespaces,service-accounts")
-        await cluster.start()
-        pipe.send(cluster.listener.port)
-        await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
-        await cluster.stop()
-
-    asyncio.run(main())
 
 
 async def _load(port: int, scale: float) -> list[Figure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -113,24 +113,23 @@ def _start(history: History, policy: Tree, current: int, now: float) -> int:
     return current - _changed(history.ups, period, now) + _changed(history.downs, period, now)
 
 
+def _limits(history: History, rules: Tree, current: int, now: float, after: Callable[[Tree, int], int]) -> list[int]:
+    """Return how far each policy lets the size go; `after` tells that of a policy and the size at the start of its period. Nothing where the direction is disabled."""
+    if rules.get("selectPolicy") == "Disabled":
+        return []
+    return [after(policy, _start(history, policy, current, now)) for policy in rules.get("policies") or ()]
+
+
 def _up_limit(history: History, rules: Tree, current: int, now: float) -> int:
-    select = rules.get("selectPolicy", "Max")
-    if select == "Disabled":
-        return current
-    allowed: list[int] = []
-    for policy in rules.get("policies") or ():
-        start, value = _start(history, policy, current, now), policy["value"]
-        allowed.append(start + value if policy["type"] == "Pods" else ceil(start * (100 + value) / 100))
-    return (min if select == "Min" else max)(allowed, default=current)
+    def after(policy: Tree, start: int) -> int:
+        return int(start + policy["value"]) if policy["type"] == "Pods" else ceil(start * (100 + policy["value"]) / 100)
+
+    return (min if rules.get("selectPolicy") == "Min" else max)(_limits(history, rules, current, now, after), default=current)
 
 
 def _down_limit(history: History, rules: Tree, current: int, now: float) -> int:
-    select = rules.get("selectPolicy", "Max")
-    if select == "Disabled":
-        return current
-    allowed: list[int] = []
-    for policy in rules.get("policies") or ():
-        start, value = _start(history, policy, current, now), policy["value"]
-        allowed.append(start - value if policy["type"] == "Pods" else int(start * (100 - value) / 100))
+    def after(policy: Tree, start: int) -> int:
+        return int(start - policy["value"]) if policy["type"] == "Pods" else int(start * (100 - policy["value"]) / 100)
+
     # The least change keeps the most
-    return (max if select == "Min" else min)(allowed, default=current)
+    return (max if rules.get("selectPolicy") == "Min" else min)(_limits(history, rules, current, now, after), default=current)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.disruption.budget import selector_text
@@ -47,34 +47,41 @@ class Metrics:
     def resource(self, pods: Sequence[Tree], name: str, container: str) -> dict[str, int]:
         """Return what pods (or one container of each) use of a resource, by pod name; pods that nothing is known of are left out. Raise `MetricError` when that is all."""
         kind = "ContainerResource" if container else "Resource"
-        found: dict[str, int] = {}
-        for pod in pods:
-            meta = pod["metadata"]
-            value = self._ask(MetricQuery(kind, name, meta["namespace"], pod, container))
-            if value is None:
-                value = _milli(pod_usage.container_usage(pod, container, name) if container else pod_usage.pod_usage(pod, name))
-            if value is not None:
-                found[meta["name"]] = value
+
+        def annotated(pod: Tree) -> int | None:
+            return pod_usage.container_usage(pod, container, name) if container else pod_usage.pod_usage(pod, name)
+
+        found = self._of_each(pods, lambda pod: MetricQuery(kind, name, pod["metadata"]["namespace"], pod, container), annotated)
         if not found:
-            why = NO_RESOURCE_METRICS if self.program is None else "no metrics returned from resource metrics API"
-            raise MetricError(f"unable to get metrics for resource {name}: {why}")
+            raise MetricError(f"unable to get metrics for resource {name}: {self._why(NO_RESOURCE_METRICS, 'resource')}")
         return found
 
     def pods(self, pods: Sequence[Tree], metric: Tree) -> dict[str, int]:
         """Return a custom metric of pods by pod name. Raise `MetricError` when there is none."""
         name, selector = metric["name"], _selector(metric)
+        found = self._of_each(
+            pods,
+            lambda pod: MetricQuery("Pods", name, pod["metadata"]["namespace"], pod, selector=selector),
+            lambda pod: pod_usage.custom_metric(pod, name),
+        )
+        if not found:
+            raise MetricError(f"unable to get metric {name}: {self._why(NO_CUSTOM_METRICS, 'custom')}")
+        return found
+
+    def _of_each(self, pods: Sequence[Tree], query: Callable[[Tree], MetricQuery], annotated: Callable[[Tree], int | None]) -> dict[str, int]:
+        """Return a value of each pod by its name: what the program answers, else what its annotations say; pods that nothing is known of are left out."""
         found: dict[str, int] = {}
         for pod in pods:
-            meta = pod["metadata"]
-            value = self._ask(MetricQuery("Pods", name, meta["namespace"], pod, selector=selector))
+            value = self._ask(query(pod))
             if value is None:
-                value = _milli(pod_usage.custom_metric(pod, name))
+                value = _milli(annotated(pod))
             if value is not None:
-                found[meta["name"]] = value
-        if not found:
-            why = NO_CUSTOM_METRICS if self.program is None else "no metrics returned from custom metrics API"
-            raise MetricError(f"unable to get metric {name}: {why}")
+                found[pod["metadata"]["name"]] = value
         return found
+
+    def _why(self, without: str, api: str) -> str:
+        """Return why there is no metric: nobody serves them, or who does has none."""
+        return without if self.program is None else f"no metrics returned from {api} metrics API"
 
     def object(self, reference: Tree, described: Tree | None, namespace: str, metric: Tree) -> int:
         """Return a metric of an object. Raise `MetricError`."""
@@ -82,8 +89,9 @@ class Metrics:
         if value is None and described is not None:
             value = _milli(pod_usage.custom_metric(described, metric["name"]))
         if value is None:
-            why = NO_CUSTOM_METRICS if self.program is None else "no metrics returned from custom metrics API"
-            raise MetricError(f"unable to get metric {metric['name']}: {reference['kind']} on {namespace} {reference['name']}/{why}")
+            raise MetricError(
+                f"unable to get metric {metric['name']}: {reference['kind']} on {namespace} {reference['name']}/{self._why(NO_CUSTOM_METRICS, 'custom')}"
+            )
         return value
 
     def external(self, autoscaler: Tree, metric: Tree) -> int:
@@ -93,7 +101,7 @@ class Metrics:
         if value is None:
             value = _milli(pod_usage.custom_metric(autoscaler, metric["name"]))
         if value is None:
-            why = NO_EXTERNAL_METRICS if self.program is None else "no metrics returned from external metrics API"
+            why = self._why(NO_EXTERNAL_METRICS, "external")
             raise MetricError(f"unable to get external metric {namespace}/{metric['name']}/{shown_selector(metric.get('selector'))}: {why}")
         return value
 

@@ -36,6 +36,7 @@ from kubemini.controllers.kueue.workloads import (
     cluster_queue,
     gated,
     on_hold,
+    pod_sets_of,
     priority_of,
     queue_timestamp,
     reclaimable_pods,
@@ -126,8 +127,8 @@ class Hub:
 
     def reading(self, tree: Tree, last: Flavored | None = None) -> Info:
         """Return the reading of a Workload that waits."""
-        meta, spec = tree["metadata"], tree["spec"]
-        pod_sets = self._adjusted(meta["namespace"], spec.get("podSets") or [])
+        meta = tree["metadata"]
+        pod_sets = self._adjusted(meta["namespace"], pod_sets_of(tree))
         by_eviction = self.config.pods_ready is None or self.config.pods_ready.by_eviction
         info = Info(
             tree,

@@ -26,23 +26,23 @@ MOST_FLAVORS = 64
 
 
 class _Own:
-    """Knows the events of a controller's own status writes: they say nothing that it has not said itself."""
+    """Passes on changes of a controller's objects, but not the events of its own status writes: they say nothing that it has not said itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, add: Callable[[str], None]) -> None:
+        self._add = add
         self._last: dict[str, str] = {}
 
     def wrote(self, obj: Tree) -> None:
         """Note what the API returned."""
         self._last[key_of(obj)] = obj["metadata"]["resourceVersion"]
 
-    def echo(self, obj: Tree) -> bool:
-        """Tell whether an object is as this controller wrote it last."""
-        version: str = obj["metadata"]["resourceVersion"]
-        return self._last.get(key_of(obj)) == version
-
-    def forget(self, obj: Tree) -> None:
-        """Note that an object is gone."""
-        self._last.pop(key_of(obj), None)
+    def on_change(self, old: Tree | None, new: Tree | None) -> None:
+        """Take an event of an informer."""
+        if new is None:
+            if old is not None:
+                self._last.pop(key_of(old), None)
+        elif self._last.get(key_of(new)) != new["metadata"]["resourceVersion"]:
+            self._add(key_of(new))
 
 
 class ClusterQueueController(Controller):
@@ -60,16 +60,9 @@ class ClusterQueueController(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self._queues = ctx.informer(CLUSTER_QUEUES)
-        self._own = _Own()
-        self._queues.on_change(self._on_queue)
+        self._own = _Own(self.queue.add)
+        self._queues.on_change(self._own.on_change)
         self.hub.on_queue = lambda name: self.queue.add_after(name, BATCH_SECONDS) if name else None
-
-    def _on_queue(self, old: Tree | None, new: Tree | None) -> None:
-        if new is None:
-            if old is not None:
-                self._own.forget(old)
-        elif not self._own.echo(new):
-            self.queue.add(key_of(new))
 
     async def reconcile(self, key: str) -> float | None:
         """Write a ClusterQueue's status, or let it go."""
@@ -130,18 +123,11 @@ class LocalQueueController(Controller):
         """Follow LocalQueues, their ClusterQueues and the hub."""
         self._ctx = ctx
         self.hub.attach(ctx)
-        self._own = _Own()
-        self.hub.local_queues.on_change(self._on_queue)
+        self._own = _Own(self.queue.add)
+        self.hub.local_queues.on_change(self._own.on_change)
         self.hub.workloads.on_change(self._on_workload)
         ctx.informer(CLUSTER_QUEUES).on_change(self._on_cluster_queue)
         self.hub.on_local_queue = lambda key: self.queue.add_after(key, BATCH_SECONDS)
-
-    def _on_queue(self, old: Tree | None, new: Tree | None) -> None:
-        if new is None:
-            if old is not None:
-                self._own.forget(old)
-        elif not self._own.echo(new):
-            self.queue.add(key_of(new))
 
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old

@@ -42,6 +42,12 @@ def assignments(workload: Tree) -> Sequence[Tree]:
     return found
 
 
+def pod_sets_of(workload: Tree) -> list[Tree]:
+    """Return what a Workload asks for; nothing where its spec is hollow, as one may be that somebody wrote by hand."""
+    found: list[Tree] = workload["spec"].get("podSets") or []
+    return found
+
+
 def cluster_queue(workload: Tree) -> str:
     """Return the ClusterQueue that holds quota for a Workload, or ""."""
     admission = (workload.get("status") or {}).get("admission")

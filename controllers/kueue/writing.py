@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kubemini.api.resources import WORKLOADS
 from kubemini.api.trees import Tree
 from kubemini.controllers.kueue.conditions import Draft
+from kubemini.controllers.kueue.workloads import pod_sets_of
 from kubemini.machinery.errors import Conflict, NotFound
 from kubemini.runtime.controller import Context
 
@@ -18,7 +19,7 @@ Change = Callable[[Draft], bool]
 
 def round_tripped(workload: Tree) -> Tree:
     """Return a Workload as a typed client writes it: the metadata of pod templates is there even when it is empty."""
-    pod_sets = workload["spec"].get("podSets") or []
+    pod_sets = pod_sets_of(workload)
     if all("metadata" in each["template"] for each in pod_sets):
         return workload
     filled = [each if "metadata" in each["template"] else {**each, "template": {"metadata": {}, **each["template"]}} for each in pod_sets]

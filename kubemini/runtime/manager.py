@@ -26,38 +26,12 @@ SLICE = 0.002
 START_RETRY = 1.0
 """Seconds after which a controller that could not take its first look tries again."""
 
+# fmt: off
 BOUNDS = (
-    *(
-        0.005,
-        0.01,
-        0.025,
-        0.05,
-        0.1,
-        0.15,
-        0.2,
-        0.25,
-        0.3,
-        0.35,
-        0.4,
-        0.45,
-        0.5,
-        0.6,
-        0.7,
-        0.8,
-        0.9,
-        1.0,
-        1.25,
-        1.5,
-        1.75,
-        2.0,
-        2.5,
-        3.0,
-        3.5,
-        4.0,
-        4.5,
-    ),
-    *(5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 )
+# fmt: on
 """Upper bounds of the buckets for durations of reconciles, in seconds (controller-runtime's)."""
 OUTCOMES = ("success", "error", "requeue_after")
 """Results of reconciles as controller-runtime counts them: done, failed, and to be taken up again after some time. Two controllers never share a name."""

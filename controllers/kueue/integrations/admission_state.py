@@ -9,7 +9,7 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.workloads import reclaimable_pods
+from kubemini.controllers.kueue.workloads import pod_sets_of, reclaimable_pods
 from kubemini.controllers.kueue.writing import write_status
 from kubemini.runtime.controller import Context
 
@@ -67,7 +67,7 @@ async def report_pods_ready(ctx: Context, workload: Tree, *, ready: bool) -> boo
 
 async def give_back(ctx: Context, workload: Tree, done: Mapping[str, int]) -> bool:
     """Write down, by pod set, whose pods are done and need their quota no longer; never fewer than before. Tell whether something was written."""
-    counts = {each["name"]: each["count"] for each in workload["spec"].get("podSets") or []}
+    counts = {each["name"]: each["count"] for each in pod_sets_of(workload)}
     known = reclaimable_pods(workload)
     wanted = dict(known) if conditions.reserved(workload) else {}
     for name, count in done.items():

@@ -13,6 +13,7 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.framework import PodSetInfo, merged
 from kubemini.controllers.kueue.topology.requests import topology_request
+from kubemini.controllers.kueue.workloads import pod_sets_of
 from kubemini.runtime.env import from_stamp
 
 SHAPE_FIELDS = ("affinity", "nodeSelector", "overhead", "priority", "resourceClaims", "runtimeClassName", "tolerations", "topologySpreadConstraints")
@@ -253,7 +254,7 @@ def match(pods: Pods, workload: Tree) -> Match:
     absent = 0
     excess: list[Tree] = []
     replaced: list[Tree] = []
-    for pod_set in workload["spec"].get("podSets") or []:
+    for pod_set in pod_sets_of(workload):
         members = roles.pop(pod_set["name"], [])
         alive = sorted((pod for pod in members if counts(pod)), key=keep_order)
         ended = sorted(

@@ -9,7 +9,7 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.integrations.framework import Permanent, PodSetInfo, info_of
-from kubemini.controllers.kueue.workloads import assignments
+from kubemini.controllers.kueue.workloads import assignments, pod_sets_of
 from kubemini.machinery import names as dns
 
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 def running(workload: Tree, flavors: Mapping[str, Tree]) -> list[Tree] | None:
     """Return the pod sets as they run under a Workload's admission, or None where that cannot be told."""
-    pod_sets = workload["spec"].get("podSets") or []
+    pod_sets = pod_sets_of(workload)
     try:
         infos = start_infos(workload, flavors)
     except Permanent:
@@ -65,12 +65,12 @@ def running(workload: Tree, flavors: Mapping[str, Tree]) -> list[Tree] | None:
 def start_infos(workload: Tree, flavors: Mapping[str, Tree]) -> list[PodSetInfo]:
     """Return what each pod set gets when it starts: of its flavors, of Kueue, and of the admission checks. Raise `Permanent` on contradictions."""
     given = assignments(workload)
-    pod_sets = {each["name"]: each for each in workload["spec"].get("podSets") or []}
+    pod_sets: dict[str, Tree] = {each["name"]: each for each in pod_sets_of(workload)}
     queue = workload["status"]["admission"]["clusterQueue"] if given else ""
     found = []
     for assignment in given:
         pod_set = pod_sets[assignment["name"]]
-        info = PodSetInfo(assignment["name"], assignment.get("count", pod_set["count"]))
+        info = PodSetInfo(assignment["name"], assignment["count"] if "count" in assignment else pod_set["count"])
         for flavor in dict.fromkeys((assignment.get("flavors") or {}).values()):
             tree = flavors.get(flavor)
             if tree is not None:
@@ -127,12 +127,12 @@ def _updates(workload: Tree, pod_set: Tree, info: PodSetInfo) -> None:
 
 def restore_infos(workload: Tree) -> list[PodSetInfo]:
     """Return what each pod set was before it started."""
-    return [info_of(each["name"], each["count"], each["template"]) for each in workload["spec"].get("podSets") or []]
+    return [info_of(each["name"], each["count"], each["template"]) for each in pod_sets_of(workload)]
 
 
 def equivalent(job_sets: Sequence[Tree], workload: Tree, flavors: Mapping[str, Tree], *, suspended: bool) -> bool:
     """Tell whether a job's pod sets are those that a Workload stands for: as they run with its admission, or (suspended) as they were submitted."""
-    plain = workload["spec"].get("podSets") or []
+    plain = pod_sets_of(workload)
     if conditions.reserved(workload):
         expected = running(workload, flavors)
         if expected is not None and same(_without_least(job_sets), _without_least(expected), tolerations=not conditions.admitted(workload)):
@@ -147,7 +147,7 @@ def _without_least(pod_sets: Sequence[Tree]) -> list[Tree]:
 
 def same_but_defaults(job_sets: Sequence[Tree], workload: Tree) -> bool:
     """Tell whether a Workload made beforehand fits a job whose template the API server has filled with defaults."""
-    return same(job_sets, workload["spec"].get("podSets") or [], tolerations=False)
+    return same(job_sets, pod_sets_of(workload), tolerations=False)
 
 
 def sanitised(pod_set: Tree) -> Tree:

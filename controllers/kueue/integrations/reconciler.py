@@ -32,7 +32,7 @@ from kubemini.controllers.kueue.integrations.job_marks import max_execution_time
 from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same_but_defaults, sanitised, start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.integrations.slices import Slices, elastic
-from kubemini.controllers.kueue.workloads import gated, workload_name
+from kubemini.controllers.kueue.workloads import gated, pod_sets_of, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -356,7 +356,7 @@ class JobReconciler(Controller):
         if first_slice:
             workload["metadata"]["annotations"][names.WORKLOAD_SLICE_NAME] = workload["metadata"]["name"]
         try:
-            priority = resolve(job, workload["spec"].get("podSets") or [], self._classes, self._pod_classes)
+            priority = resolve(job, pod_sets_of(workload), self._classes, self._pod_classes)
         except ClassMissing as missing:
             self._event(job, "Warning", names.PRIORITY_CLASS_NOT_FOUND, str(missing))
             raise NotFound(str(missing)) from None

@@ -19,7 +19,7 @@ from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor,
 from kubemini.controllers.kueue.integrations.pods import annotation, gate_names, terminated
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.topology.requests import topology_request
-from kubemini.controllers.kueue.workloads import on_hold, workload_name
+from kubemini.controllers.kueue.workloads import on_hold, pod_sets_of, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -298,7 +298,7 @@ class StatefulSetController(ServingController):
         if not on_hold(workload):
             return False
         pod_sets = self._pod_sets(owner)
-        if [each["count"] for each in workload["spec"].get("podSets") or []] != [each["count"] for each in pod_sets]:
+        if [each["count"] for each in pod_sets_of(workload)] != [each["count"] for each in pod_sets]:
             await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "podSets": pod_sets}})
             return True
 

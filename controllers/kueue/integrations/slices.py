@@ -12,6 +12,7 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.integrations.framework import Finish, Integration
 from kubemini.controllers.kueue.integrations.podsets import same
+from kubemini.controllers.kueue.workloads import pod_sets_of
 from kubemini.controllers.kueue.writing import update_workload
 from kubemini.runtime.controller import Context
 from kubemini.runtime.keys import controller_uid, key_of
@@ -113,7 +114,7 @@ class Slices:
     async def scale(self, loop: JobReconciler, job: Tree, workload: Tree) -> None:
         """Let as many pods of a running job go as its admitted slice has room for."""
         pods = self._ctx.informer(PODS)
-        granted = sum(each["count"] for each in workload["spec"].get("podSets") or [])
+        granted = sum(each["count"] for each in pod_sets_of(workload))
         mine = [
             pod
             for pod in pods.by_index("controller", job["metadata"]["uid"])

@@ -19,7 +19,7 @@ from kubemini.controllers.kueue.placing import untolerated
 from kubemini.controllers.kueue.topology.placement import Values
 from kubemini.controllers.kueue.topology.places import Finder, TopologyPlaces, Unplaceable
 from kubemini.controllers.kueue.topology.ungater import workload_of
-from kubemini.controllers.kueue.workloads import assignments
+from kubemini.controllers.kueue.workloads import assignments, pod_sets_of
 from kubemini.controllers.kueue.writing import write_status
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
@@ -119,7 +119,7 @@ class NodeFailures(Controller):
             return not alive
         if not self.config.on("TASReplaceNodeOnNodeTaints") or not node["spec"].get("taints"):
             return False
-        tolerations = [each for pod_set in workload["spec"].get("podSets") or [] for each in pod_set["template"]["spec"].get("tolerations") or ()]
+        tolerations = [each for pod_set in pod_sets_of(workload) for each in pod_set["template"]["spec"].get("tolerations") or ()]
         for assignment in assignments(workload):
             for flavor in (assignment.get("flavors") or {}).values():
                 tree = self.hub.cache.flavors.get(flavor)
@@ -184,7 +184,7 @@ class NodeFailures(Controller):
         if not isinstance(places, TopologyPlaces):
             raise Unplaceable("workload requires Topology, but there is no TAS cache information")
         places.refresh()
-        pod_sets = {each["name"]: each for each in workload["spec"].get("podSets") or []}
+        pod_sets = {each["name"]: each for each in pod_sets_of(workload)}
         assigned = []
         for each in assignments(workload):
             placed = each.get("topologyAssignment")

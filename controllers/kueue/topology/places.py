@@ -19,7 +19,7 @@ from kubemini.controllers.kueue.requests import pod_requests
 from kubemini.controllers.kueue.topology.placement import Domain, Found, NoRoom, Search, Values, search
 from kubemini.controllers.kueue.topology.requests import ASKING, annotations_of, asks
 from kubemini.controllers.kueue.topology.snapshot import FlavorTree, Leaf
-from kubemini.controllers.kueue.workloads import Info, assignments
+from kubemini.controllers.kueue.workloads import Info, assignments, pod_sets_of
 from kubemini.machinery.memo import by_identity
 from kubemini.runtime.controller import Context
 from kubemini.runtime.keys import key_of
@@ -49,7 +49,7 @@ def _with_itself(requests: dict[str, int]) -> Amounts:
 
 def uses_of(workload: Tree) -> list[Use]:
     """Return what the places in a Workload's admission use."""
-    specs = {each["name"]: each["template"]["spec"] for each in workload["spec"].get("podSets") or []}
+    specs = {each["name"]: each["template"]["spec"] for each in pod_sets_of(workload)}
     found = []
     for each in assignments(workload):
         placed = each.get("topologyAssignment")

@@ -12,7 +12,7 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.topology.ranking import assign, gated, label
-from kubemini.controllers.kueue.workloads import assignments
+from kubemini.controllers.kueue.workloads import assignments, pod_sets_of
 from kubemini.machinery.errors import Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.expectations import ExpectedUids
@@ -74,7 +74,7 @@ class Ungater(Controller):
             self._waiting.pop(key, None)
             return None
         bad = {each["name"] for each in (workload.get("status") or {}).get("unhealthyNodes") or ()}
-        pod_sets = {each["name"]: each for each in workload["spec"].get("podSets") or []}
+        pod_sets = {each["name"]: each for each in pod_sets_of(workload)}
         for assignment in assignments(workload):
             placed = assignment.get("topologyAssignment")
             if placed is None:

@@ -10,6 +10,7 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.amounts import amount
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
+from kubemini.controllers.kueue.workloads import pod_sets_of
 from kubemini.controllers.kueue.writing import round_tripped
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_found, required
@@ -28,7 +29,7 @@ def _default(request: WebhookRequest) -> Tree | None:
     obj = request.obj
     if obj is None:
         return None
-    pod_sets = obj["spec"].get("podSets") or []
+    pod_sets = pod_sets_of(obj)
     if len(pod_sets) == 1 and not pod_sets[0].get("name"):
         return {**obj, "spec": {**obj["spec"], "podSets": [{**pod_sets[0], "name": names.DEFAULT_POD_SET}]}}
     return None
@@ -50,7 +51,7 @@ _SOUND: IdentityMemo[tuple[bool, bool]] = IdentityMemo()
 
 
 def _pod_sets(new: Tree, gates: FeatureGates) -> list[FieldError]:
-    pod_sets = new["spec"].get("podSets") or ()
+    pod_sets = pod_sets_of(new)
     how = ((new["metadata"].get("annotations") or {}).get(names.ELASTIC_JOB) == "true", gates.enabled("TASValidateWorkloadSliceSize"))
     if _SOUND.get(pod_sets) == how:
         return []
@@ -61,7 +62,7 @@ def _pod_sets(new: Tree, gates: FeatureGates) -> list[FieldError]:
 
 
 def _spec(new: Tree, gates: FeatureGates) -> Iterator[FieldError]:
-    pod_sets = new["spec"].get("podSets") or ()
+    pod_sets = pod_sets_of(new)
     elastic = (new["metadata"].get("annotations") or {}).get(names.ELASTIC_JOB) == "true"
     variable = 0
     for number, pod_set in enumerate(pod_sets):
@@ -72,7 +73,7 @@ def _spec(new: Tree, gates: FeatureGates) -> Iterator[FieldError]:
         template = pod_set["template"]
         for field in ("initContainers", "containers"):
             for position, container in enumerate(template["spec"].get(field) or ()):
-                resources = container.get("resources") or {}
+                resources: Any = container.get("resources") or {}
                 for kind in ("requests", "limits"):
                     at = f"{path}.template.spec.{field}[{position}].resources.{kind}"
                     for name, value in (resources.get(kind) or {}).items():
@@ -108,7 +109,7 @@ def _status(new: Tree, old: Tree | None) -> Iterator[FieldError]:
     status = new.get("status") or {}
     if not status:
         return
-    pod_sets = {each["name"]: each for each in new["spec"].get("podSets") or ()}
+    pod_sets = {each["name"]: each for each in pod_sets_of(new)}
     admission = status.get("admission")
     reserved = conditions.reserved(new)
     if reserved and admission is None and not (old is not None and conditions.reserved(old)):

@@ -10,7 +10,7 @@ from kubemini.machinery.cel import times, values
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.overloads import function
 from kubemini.machinery.cel.values import Duration, Timestamp, TypeValue
-from kubemini.machinery.regexes import RegexError, compiled, found
+from kubemini.machinery.regexes import RegexError, compiled
 
 
 @function("(string).contains(string) -> bool", "contains_string")
@@ -35,25 +35,22 @@ def ends_with(text: str, part: str) -> bool:
 @function("(string).matches(string) -> bool", "matches_string")
 def matches(text: str, pattern: str) -> bool:
     """Tell whether an RE2 pattern occurs."""
-    try:
-        return found(pattern, text)
-    except RegexError as error:
-        raise CelEvaluationError(str(error)) from None
+    return _regex(pattern).search(text) is not None
 
 
 @function("(string).find(string) -> string", "string_find_string")
 def find(text: str, pattern: str) -> str:
     """Return the first match, "" without one."""
-    first = _regex(pattern).search(text)
-    return first.group() if first else ""
+    found = _regex(pattern).search(text)
+    return found.group() if found else ""
 
 
 @function("(string).findAll(string) -> list(string)", "string_find_all_string")
 @function("(string).findAll(string, int) -> list(string)", "string_find_all_string_int")
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return the matches, at most `limit` of them when it is not negative."""
-    all_of_them = [match.group() for match in _regex(pattern).finditer(text)]
-    return all_of_them if limit < 0 else all_of_them[:limit]
+    found = [match.group() for match in _regex(pattern).finditer(text)]
+    return found if limit < 0 else found[:limit]
 
 
 def _regex(pattern: str) -> Any:
