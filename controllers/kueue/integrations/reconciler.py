@@ -442,7 +442,12 @@ class JobReconciler(Controller):
             self._event(job, "Normal", names.STARTED, f"Admitted by clusterQueue {queue}")
 
     async def _stopping(self, job: Tree, workload: Tree | None, message: str) -> bool:
-        """Take the next step of a stop. Tell whether the job is stopped already."""
+        """Take the next step of a stop. Tell whether the job is stopped already.
+
+        What has ended needs no stop, and the API would refuse one for ever: a Job that is done keeps its start time.
+        """
+        if self.kind.finished(job) is not None:
+            return True
         infos = restore_infos(workload) if workload is not None else None
         running = not job["spec"].get("suspend")
         step = self.kind.stop(job, infos)
