@@ -113,18 +113,24 @@ class EmbeddedTypes(Mapping[str, Tree]):
         return len(self._records.names())
 
 
-def expanded(schema: Tree, definitions: Mapping[str, Tree]) -> Tree:
-    """Return a schema with every ``$ref`` replaced by what it means, all the way down: the very form of a CRD (and as large)."""
+def expanded(schema: Tree, definitions: Mapping[str, Tree], known: dict[str, Tree] | None = None) -> Tree:
+    """Return a schema with every ``$ref`` replaced by what it means, all the way down: the very form of a CRD.
+
+    `known` keeps what definitions come to, so that equal parts are one tree, in this schema and in later ones.
+    """
+    known = {} if known is None else known
     ref = schema.get("$ref")
     if ref is not None:
-        inner = expanded(definitions[ref.removeprefix(REF)], definitions)
+        inner = known.get(ref)
+        if inner is None:
+            inner = known[ref] = expanded(definitions[ref.removeprefix(REF)], definitions, known)
         return {**inner, "description": schema["description"]} if "description" in schema else inner
     out = dict(schema)
     if "properties" in schema:
-        out["properties"] = {name: expanded(each, definitions) for name, each in schema["properties"].items()}
+        out["properties"] = {name: expanded(each, definitions, known) for name, each in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            out[key] = expanded(schema[key], definitions)
+            out[key] = expanded(schema[key], definitions, known)
     return out
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
+from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CUSTOM_RESOURCE_DEFINITIONS, Resource
 from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
 from kubemini.controller_metrics import ControllerMetrics
@@ -42,8 +42,10 @@ class ServedCluster(Cluster):
         super().__init__(**more)
         version = self.settings.kubernetes_version
         self.token = token
+        self._began = self.env.stamp()
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
+        self.facade.late[CUSTOM_RESOURCE_DEFINITIONS.storage] = self._install_definitions
         self.facade.metrics.collectors.append(ControllerMetrics(self.managers.values))
         self._webhooks = UserWebhooks(self.store, self.server.reader)
         self.server.chain.remote.append(self._webhooks)
@@ -57,6 +59,21 @@ class ServedCluster(Cluster):
         """Return what exists from the start; where callers are told apart, also the default roles and who has them."""
         roles = [(CLUSTER_ROLES, role) for role in default_cluster_roles()]
         return [*super().bootstrap_objects(), *roles, *((CLUSTER_ROLE_BINDINGS, binding) for binding in default_cluster_role_bindings())]
+
+    def _install_definitions(self) -> None:
+        """Make the definitions of the kinds we own. Their schemas are a lot to spell out for a cluster of which nobody asks them."""
+        from kubemini.server.kinds.crd.installed import installed
+
+        table = self.store.table(CUSTOM_RESOURCE_DEFINITIONS.storage)
+        for crd in installed(self.env, self._began):
+            if table.get(crd["metadata"]["name"]) is None:
+                table.create(crd["metadata"]["name"], crd)
+
+    def resource(self, kind: str) -> Resource:
+        """Return the resource that a user means by a kind, as `Cluster.resource` does."""
+        resource = super().resource(kind)
+        self.facade.make(resource.storage)
+        return resource
 
     async def start(self) -> None:
         """Listen, then start the control plane; ``/readyz`` turns 200 when every cache is in sync."""

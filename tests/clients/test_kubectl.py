@@ -69,3 +69,13 @@ def test_server_side_apply_reports_conflicts(kubectl: Command) -> None:
     assert 'conflict with "one": .data.owner' in done.stderr
     kubectl("apply", "--server-side", "--field-manager=two", "--force-conflicts", "-f", "-", stdin=manifest % "two")
     assert kubectl.json("get", "configmap", "shared")["data"] == {"owner": "two"}
+
+
+def test_operators_definitions_are_there(kubectl: Command) -> None:
+    """The definitions of the operators' kinds are listed and established, and explain their fields."""
+    names = [line.split()[0] for line in kubectl("get", "crd", "--no-headers").splitlines()]
+    assert {"jobsets.jobset.x-k8s.io", "leaderworkersets.leaderworkerset.x-k8s.io", "workloads.kueue.x-k8s.io"} <= set(names)
+    assert kubectl("wait", "--for=condition=Established", "crd/jobsets.jobset.x-k8s.io").endswith("condition met\n")
+    (version,) = kubectl.json("get", "crd", "jobsets.jobset.x-k8s.io")["spec"]["versions"]
+    template = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["replicatedJobs"]["items"]["properties"]["template"]
+    assert "completionMode" in template["properties"]["spec"]["properties"]

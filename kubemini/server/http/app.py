@@ -75,6 +75,8 @@ class Facade:
         self.prefixes: dict[str, Page] = {}
         self.specials: dict[tuple[str, str], Special] = {}
         self.interceptors: list[Interceptor] = []
+        self.late: dict[str, Callable[[], None]] = {}
+        """What makes the first objects of a resource when somebody asks for it, by storage name."""
         self.address = ""
         """``host:port`` as clients see it."""
         self.lookup: Lookup = lambda name, _namespace: (name, ())
@@ -128,6 +130,8 @@ class Facade:
         if served is None:
             return answers.no_page()
         kind = served.kind
+        if self.late:
+            self.make(kind.storage)
         if kind.namespaced and where.name and where.namespace is None:
             raise NotFound.path()
         if where.namespace is not None and not kind.namespaced:
@@ -136,6 +140,12 @@ class Facade:
         if where.subresource and (special := self.specials.get((kind.storage, where.subresource))) is not None:
             return await special(asked)
         return await self.resources.answer(asked)
+
+    def make(self, storage: str) -> None:
+        """Make the first objects of a resource now, where they wait for somebody to ask."""
+        make = self.late.pop(storage, None)
+        if make is not None:
+            make()
 
     async def _document(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         path = request.path

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.errors import Forbidden
 from kubemini.machinery.jsonpath import JsonPath, cell
 from kubemini.server.kinds.tables.common import AGE, NAME
-from kubemini.server.strategy import Column, Scale, Strategy, Table
+from kubemini.server.strategy import Column, Scale, Strategy, Table, WriteContext
 
 
 class CustomStrategy(Strategy):
@@ -19,12 +20,22 @@ class CustomStrategy(Strategy):
 
     has_generation = True
     unconditional_update = False
+    closed_for = ""
+    """``plural.group`` while the definition of the kind terminates, else ""."""
 
     def __init__(self, *, status: bool, scale: Scale | None = None, selectable: Iterable[str] = ()) -> None:
         self.has_status = status
         self.scale = scale
         self.fields: Mapping[str, Callable[[Tree], str]] = {path.removeprefix("."): JsonPath(path).text_of for path in selectable}
         self._aside = frozenset({"metadata", "status", "apiVersion"} if status else {"metadata", "apiVersion"})
+
+    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
+        """Refuse while the definition terminates. Raise `Forbidden`."""
+        if self.closed_for:
+            plural, _, group = self.closed_for.partition(".")
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden.of(plural, group, obj["metadata"].get("name", ""), why)
+        return obj
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Tell whether anything differs beside metadata, and status where that is a subresource."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,10 +158,34 @@ def test_other_changes_leave_the_kind_alone() -> None:
 
 
 def test_kinds_of_ours_are_not_replaced() -> None:
-    """A definition of a kind that the server brings itself is accepted and changes nothing, when it goes as well."""
+    """A definition of a custom kind that the server brings itself changes nothing of it; the kind goes with its definition, and comes back as ours."""
     (ours,) = kinds_of(established(definition()))
     served = Served(registry=Registry([ours]))
     served.put(established(definition(version("v9"))))
     assert list(served.registry) == [ours]
     served.store.table(STORAGE).delete("gears.example.com")
+    assert list(served.registry) == []
+    served.put(established(definition(version("v9"))))
     assert list(served.registry) == [ours]
+
+
+def test_nothing_new_of_ours_while_its_definition_terminates() -> None:
+    """A custom kind that the server brings itself closes with its definition as any other."""
+    (ours,) = kinds_of(established(definition()))
+    served = Served(registry=Registry([ours]))
+    served.put(established(definition(), TERMINATING))
+    (closing,) = served.registry
+    with pytest.raises(Forbidden) as refused:
+        closing.strategy.prepare_for_create({"metadata": {"name": "g"}}, CTX)
+    assert refused.value.message == 'gears.example.com "g" is forbidden: create not allowed while custom resource definition is terminating'
+    assert ours.strategy.prepare_for_create({"metadata": {"name": "g"}}, CTX)
+
+
+def test_built_in_kinds_stay() -> None:
+    """A definition with the name of a built-in kind brings nothing and takes nothing away."""
+    (kind,) = kinds_of(established(definition()))
+    built_in = replace(kind, custom=False)
+    served = Served(registry=Registry([built_in]))
+    served.put(established(definition(version("v9"))))
+    served.store.table(STORAGE).delete("gears.example.com")
+    assert list(served.registry) == [built_in]

@@ -6,14 +6,16 @@ The registry changes in the very step that commits a definition, before any watc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import FieldError, Forbidden, invalid
+from kubemini.machinery.errors import FieldError, invalid
 from kubemini.server.kinds.crd.layout import versions_of
 from kubemini.server.kinds.crd.strategy import GROUP, is_true
 from kubemini.server.kinds.custom import CustomStrategy, custom_table, scale_of
 from kubemini.server.registry import Kind, KindVersion, Registry, Subresource
-from kubemini.server.strategy import Scale, WriteContext
+from kubemini.server.strategy import Scale, Strategy, WriteContext
 from kubemini.store import Store, Watch
 
 STORAGE = f"customresourcedefinitions.{GROUP}"
@@ -95,16 +97,8 @@ class DefinedStrategy(CustomStrategy):
 
     def __init__(self, crd: Tree, *, status: bool, scale: Scale | None = None, selectable: Sequence[str] = ()) -> None:
         super().__init__(status=status, scale=scale, selectable=selectable)
-        self._closed = "deletionTimestamp" in crd["metadata"] or is_true(crd, "Terminating")
-        names = crd["status"]["acceptedNames"]
-        self._plural, self._group = names["plural"], crd["spec"]["group"]
-
-    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Refuse while the definition terminates. Raise `Forbidden`."""
-        if self._closed:
-            why = "create not allowed while custom resource definition is terminating"
-            raise Forbidden.of(self._plural, self._group, obj["metadata"].get("name", ""), why)
-        return obj
+        if _closed(crd):
+            self.closed_for = f"{crd['status']['acceptedNames']['plural']}.{crd['spec']['group']}"
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check the replica counts that ``/scale`` shows."""
@@ -139,11 +133,15 @@ def _go_type(value: object) -> str:
 
 
 class CustomKinds:
-    """Keeps the kinds of definitions in a registry. Kinds that were there before (built in, or ours) are left alone."""
+    """Keeps the kinds of definitions in a registry.
+
+    A built-in kind is left alone. A custom one that the registry brings itself (ours) stays as it is whatever its definition says, but goes and comes with it.
+    """
 
     def __init__(self, registry: Registry, store: Store) -> None:
         self._registry = registry
         self._served: dict[str, tuple[Tree, Tree, bool, Kind]] = {}
+        self._ours: dict[str, Kind] = {}
         table = store.table(STORAGE)
         for record in table.values():
             self._follow(record.obj["metadata"]["name"], record.obj)
@@ -159,19 +157,40 @@ class CustomKinds:
         """Serve what a definition says now, if that is something else than before."""
         known = self._served.get(name)
         if crd is not None and is_established(crd):
-            closed = "deletionTimestamp" in crd["metadata"] or is_true(crd, "Terminating")
-            state = (crd["spec"], crd["status"]["acceptedNames"], closed)
+            state = (crd["spec"], crd["status"]["acceptedNames"], _closed(crd))
             if known is not None and known[:3] == state:
                 return
-            found = kinds_of(crd)
-            if found and not self._taken(found[0], known):
-                self._registry.add(found[0])
-                self._served[name] = (*state, found[0])
+            kind = self._kind(name, crd, known)
+            if kind is not None:
+                if self._registry.kind(kind.group, kind.plural) is not kind:
+                    self._registry.add(kind)
+                self._served[name] = (*state, kind)
                 return
         if known is not None:
             del self._served[name]
             self._registry.remove(known[3].group, known[3].plural)
 
-    def _taken(self, kind: Kind, known: tuple[Tree, Tree, bool, Kind] | None) -> bool:
-        there = self._registry.kind(kind.group, kind.plural)
-        return there is not None and (known is None or there is not known[3])
+    def _kind(self, name: str, crd: Tree, known: tuple[Tree, Tree, bool, Kind] | None) -> Kind | None:
+        """Return what to serve for an established definition: ours, or what it brings; None where that is nothing, or built in."""
+        ours = self._ours.get(name)
+        if ours is None:
+            there = self._registry.kind(crd["spec"]["group"], crd["status"]["acceptedNames"]["plural"])
+            if there is None or (known is not None and there is known[3]):
+                found = kinds_of(crd)
+                return found[0] if found else None
+            if not there.custom:
+                return None
+            ours = self._ours[name] = there
+        return replace(ours, strategy=_closing(ours.strategy, name)) if _closed(crd) else ours
+
+
+def _closing(strategy: Strategy, name: str) -> Strategy:
+    closing = copy(strategy)
+    if isinstance(closing, CustomStrategy):
+        closing.closed_for = name
+    return closing
+
+
+def _closed(crd: Tree) -> bool:
+    """Tell whether no more objects may be made."""
+    return "deletionTimestamp" in crd["metadata"] or is_true(crd, "Terminating")
