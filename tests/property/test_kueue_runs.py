@@ -184,7 +184,9 @@ LOSING_TO_ONE_THAT_WAITS = Life(
 )
 """One head loses its quota to another that waits for its victims: once it was tried again for ever, and time stood still."""
 
-STOPPED_AS_IT_ENDS = Life(work=[Work(0, 1, 0, 1), Work(1, 1, 0, 1), Work(1, 4, 0, 4)], steps=[Step(6, "Hold", 0), Step(5, "delete-workload", 1)], seed=1)
+STOPPED_AS_IT_ENDS = Life(
+    work=[Work(0, 1, 0, 1), Work(1, 1, 0, 1), Work(1, 4, 0, 4)], steps=[Step(6, "Hold", 0), Step(5, "delete-workload", 1)], seed=1
+)
 """A Workload is deleted as its Job ends: once Kueue tried for ever to take the start time from a Job that is done."""
 
 

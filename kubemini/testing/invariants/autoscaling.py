@@ -97,8 +97,11 @@ class Sizes:
             yield f"size {new} is not within {wish.least} and {wish.most}"
         if wish.least <= old <= wish.most:
             direction = "scaleUp" if new > old else "scaleDown"
-            recent = [size for at, size in self.looks if at > now - wish.window(direction) + EDGE or (at, size) == self.looks[-1]]
-            if direction == "scaleUp" and any(new > wish.clamped(size) for size in recent):
+            # Without a behavior the highest recommendation of the window is followed in both directions, also up when the load has gone again
+            window = wish.window(direction) if wish.behavior is not None else DOWN_WINDOW
+            recent = [size for at, size in self.looks if at > now - window + EDGE or (at, size) == self.looks[-1]]
+            most = (min if wish.behavior is not None else max)(recent, default=new)
+            if direction == "scaleUp" and new > wish.clamped(most):
                 yield f"grew from {old} to {new}, where {recent} were recommended"
             if direction == "scaleDown" and any(new < wish.clamped(size) for size in recent):
                 yield f"shrank from {old} to {new}, where {recent} were recommended"
