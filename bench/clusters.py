@@ -10,7 +10,6 @@ from kubemini.api.resources import JOB_SETS, PODS
 from kubemini.api.trees import Tree
 from kubemini.benchmarks.scenario import Figure, scenario
 from kubemini.cluster import Cluster
-from kubemini.machinery.collecting import rare_collections
 from kubemini.sim.cluster import SimCluster, simulate
 
 
@@ -73,7 +72,7 @@ def fresh(scale: float) -> list[Figure]:
 
 @scenario("gang", "one JobSet of 10,000 pods on 100 nodes: to all Running, and its gang restart")
 def gang(scale: float) -> list[Figure]:
-    """Measure in real time, in process, with rare garbage collections as in `kubemini serve`."""
+    """Measure in real time, in process."""
     pods = max(int(10_000 * scale), 100)
 
     async def measure() -> tuple[float, float]:
@@ -93,8 +92,7 @@ def gang(scale: float) -> list[Figure]:
             await again.reached(pods)
             return running, time.perf_counter() - began
 
-    with rare_collections():
-        running, restarted = asyncio.run(measure())
+    running, restarted = asyncio.run(measure())
     gc.unfreeze()
     return [
         Figure("to all Running", running, "s", 2.0 * scale),

@@ -21,6 +21,7 @@ from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.dns.zone import Zone
 from kubemini.inprocess import InProcessClient
+from kubemini.machinery.collecting import collect_rarely
 from kubemini.machinery.errors import ConfigError, NotFound
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.manifests import Manifest, load
@@ -101,7 +102,11 @@ class Cluster:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync and pods can be created."""
+        """Create the bootstrap objects and the fleet, and start the controllers; return when their caches are in sync and pods can be created.
+
+        From now on the garbage collector looks seldom in this process (see `kubemini.machinery.collecting`).
+        """
+        collect_rarely()
         for resource, obj in self.bootstrap_objects():
             await self.client.create(resource, obj)
         for component_group in self._processes().values():

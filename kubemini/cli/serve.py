@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubemini.cli.quick import without_authorities, without_collections
+from kubemini.machinery.collecting import collect_rarely
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.minting import Minting, tls_hosts
 
@@ -45,7 +46,7 @@ def run(options: ServeOptions) -> None:
         raise ConfigError(f"--log-level {options.log_level}: choose debug, info, warning or error")
     logging.basicConfig(level=levels[options.log_level.upper()], format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     # Trees are acyclic and long-lived: full collections only cost time
-    gc.set_threshold(100_000, 50, 100)
+    collect_rarely(100_000, 50, 100)
     try:
         import uvloop
     except ImportError:

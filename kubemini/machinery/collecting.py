@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
-from contextlib import contextmanager
 
 YOUNG = 50_000
 """New objects after which the youngest generation is looked at (Python's own number is 700)."""
 
 
-@contextmanager
-def rare_collections() -> Generator[None]:
-    """Let the collector look seldom while a simulation or a benchmark runs; leave it alone where it is off or looks more seldom already."""
-    before = gc.get_threshold()
-    if not gc.isenabled() or before[0] == 0 or before[0] >= YOUNG:
-        yield
-        return
-    gc.set_threshold(YOUNG, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+def collect_rarely(young: int = YOUNG, *older: int) -> None:
+    """Let this process's collector look seldom from now on; leave it alone where it is off or looks more seldom already.
+
+    Nobody sets it back: a look as a cluster ends would find all of it still in use, and would only keep it for a look that is dearer.
+    """
+    now = gc.get_threshold()
+    if gc.isenabled() and 0 < now[0] < young:
+        gc.set_threshold(young, *(older or now[1:]))

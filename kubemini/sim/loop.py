@@ -37,7 +37,7 @@ from contextvars import Context, copy_context
 from random import Random
 from typing import Any, NamedTuple, NoReturn, TypeVar, TypeVarTuple
 
-from kubemini.machinery.collecting import rare_collections
+from kubemini.machinery.collecting import collect_rarely
 from kubemini.machinery.errors import DeterminismError, KubeminiError
 from kubemini.sim.describing import describe_handle, describe_task, listed
 
@@ -478,9 +478,9 @@ def run(
         main.close()
         raise RuntimeError("run() cannot be called from a running event loop: await the coroutine there, or call run() from plain code")
     loop = SimLoop(seed, choose=choose, on_step=on_step, livelock_after=livelock_after)
+    collect_rarely()
     try:
-        with rare_collections():
-            return _completed(loop, main)
+        return _completed(loop, main)
     finally:
         loop.close()
 
