@@ -41,7 +41,7 @@ class WebhookAdmission(Admission):
     def _review(self, request: AdmissionRequest) -> WebhookRequest:
         known: WebhookRequest | None = request.review
         if known is not None:
-            known.obj = request.obj
+            known.obj, known.name = request.obj, request.name
             return known
         ctx = request.ctx
         known = request.review = WebhookRequest(

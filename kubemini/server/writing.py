@@ -115,7 +115,7 @@ class Writing(Reading):
         obj = strategy.default(obj, ctx)
         if entries is None and options.track:
             entries = self.managing.entries(served, obj, None, options.manager, self.env.stamp())
-        # Plugins speak of an object without a name of its own by its prefix
+        # Plugins that change things speak of an object without a name of its own by its prefix
         spoken = named or obj["metadata"].get("generateName") or name
         request = AdmissionRequest(kind, "CREATE", namespace, spoken, obj, None, ctx, warnings=warnings)
         changed = self.chain.mutate(request)
@@ -141,7 +141,7 @@ class Writing(Reading):
         problems += self._schema_problems(served, obj, None)
         if problems:
             raise Invalid.of(kind.kind, kind.group, name, problems)
-        request.obj = obj
+        request.obj, request.name = obj, name
         self.chain.validate(request)
         for each in remote:
             await each.validate(request)
