@@ -79,7 +79,7 @@ def collect(
             if uid in listed or uid in removing or not tracked(pod):
                 continue
             listed.add(uid)
-            if failing and uid not in known:
+            if failing and uid not in known and uid not in ignored and job.counts(index_of(pod)):
                 found.failed.append(uid)
             found.release.append(pod)
     if len(found.release) > PER_PASS:

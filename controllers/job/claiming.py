@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubemini.api.resources import JOBS, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job.counting import Looks
-from kubemini.controllers.job.pods import FINALIZER, phase, tracked
+from kubemini.controllers.job.pods import FINALIZER
 from kubemini.controllers.job.view import JobView
 from kubemini.machinery.errors import ApiStatus, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -75,9 +75,8 @@ class Claims:
     async def _adopt(self, job: JobView, pod: Tree) -> Tree | None:
         meta = pod["metadata"]
         reference = owner_reference({**job.tree, "apiVersion": "batch/v1", "kind": "Job"})
-        patch: Tree = {"metadata": {"uid": meta["uid"], "ownerReferences": [reference]}}
-        if phase(pod) not in ("Succeeded", "Failed") or tracked(pod):
-            patch["metadata"]["finalizers"] = [FINALIZER]
+        # One that has ended too: it is counted like those that the Job made
+        patch = {"metadata": {"uid": meta["uid"], "ownerReferences": [reference], "finalizers": [FINALIZER]}}
         try:
             return await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic")
         except ApiStatus:

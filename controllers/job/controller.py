@@ -220,7 +220,7 @@ class JobController(Controller):
         completed = completed_indexes(job, counts)
         policy = job.spec.get("podFailurePolicy")
         matches = {pod["metadata"]["uid"]: pod_failure_policy.match(policy, pod) for pod in counts.failed_tracked} if policy else {}
-        ignored = {uid for uid, match in matches.items() if match.action == "Ignore"}
+        ignored = _ignored(matches)
         uncounted_succeeded, uncounted_failed = job.uncounted
         failed = job.status.get("failed", 0) + len(uncounted_failed) + sum(1 for pod in counts.failed if pod["metadata"]["uid"] not in ignored)
         succeeded = len(completed) if job.indexed else job.status.get("succeeded", 0) + len(uncounted_succeeded) + len(counts.succeeded)
@@ -240,13 +240,19 @@ class JobController(Controller):
                 # Unbound ones too, which go at once: the cache may not show that they were bound
                 counts.terminating += [pod for pod in counts.active if phase(pod) in ("Pending", "Running")]
                 removed, counts.active, counts.ready = counts.active, [], 0
-        if memory.verdict is None and not job.deleting and self._expectations.satisfied(job.uid):
-            done = await self._manage(job, counts, memory, succeeded, failed, completed, failed_indexes, ignored, record.remaining(now), now)
-            again = done.again
+                if policy and verdict.failure:
+                    # They count as failures, unless the policy ignores what they say by now
+                    matches |= {pod["metadata"]["uid"]: pod_failure_policy.match(policy, pod) for pod in (*removed, *counts.terminating)}
+                    ignored = _ignored(matches)
+        if memory.verdict is None:
+            managed = not job.deleting and self._expectations.satisfied(job.uid)
+            if managed:
+                done = await self._manage(job, counts, memory, succeeded, failed, completed, failed_indexes, ignored, record.remaining(now), now)
+                again = done.again
             if is_complete(job, counts, succeeded):
-                # Suspended or not; an end needs a start
+                # Suspended, being deleted, or neither; an end needs a start
                 verdict, draft.start_time = REACHED, draft.start_time or stamp
-            else:
+            elif managed:
                 self._keep_suspended(job, draft, stamp)
         draft.active, draft.ready, draft.terminating = len(counts.active), counts.ready, len(counts.terminating)
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
@@ -255,7 +261,7 @@ class JobController(Controller):
         ended = collect(job, counts, verdict, removed, ignored, None if memory.closing else failed_indexes, memory.removing)
         await self._account(job, draft, ended, verdict, memory, record, stamp)
         if matches:
-            self._count_matches(counts, ended, matches)
+            self._count_matches(job, ended, matches)
         return _soonest(again, self._deadline(job, started, now))
 
     # ------------------------------------------------------------------ pods
@@ -294,24 +300,35 @@ class JobController(Controller):
         factory = memory.factory[1]
         self._expectations.expect_more(job.uid, creations=len(found.create))
         client, recorder = self._ctx.client, self._ctx.recorder
-        for position, one in enumerate(found.create):
+        # A slow start: one, then twice as many each time, and no more batches after one with a refusal
+        tried = made = refusals = 0
+        batch = 1
+        for one in found.create:
+            if tried == batch:
+                if refusals:
+                    break
+                tried, batch = 0, 2 * batch
+            tried += 1
             try:
                 pod = await client.create(PODS, factory.make(one.index, failures=one.failures, ignored=one.ignored))
             except ApiStatus as refused:
-                self.metrics.created(job, counts, failed, made=position, refused=1)
-                for _ in range(len(found.create) - position):
-                    self._expectations.creation_observed(job.uid)
+                refusals += 1
                 if _terminating_namespace(refused):
                     if not memory.closing:
                         memory.closing, found.again = True, CREATED_SECONDS
-                else:
-                    recorder.event(job.tree, "Warning", "FailedCreate", f"Error creating: {refused.message}")
-                    found.again = _soonest(found.again, self._refused.next(job.uid))
-                return
-            counts.active.append(pod)
-            recorder.event(job.tree, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
-        self.metrics.created(job, counts, failed, made=len(found.create), refused=0)
-        self._refused.forget(job.uid)
+                    break
+                recorder.event(job.tree, "Warning", "FailedCreate", f"Error creating: {refused.message}")
+            else:
+                made += 1
+                counts.active.append(pod)
+                recorder.event(job.tree, "Normal", "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+        self.metrics.created(job, counts, failed, made=made, refused=refusals)
+        for _ in range(len(found.create) - made):
+            self._expectations.creation_observed(job.uid)
+        if not refusals:
+            self._refused.forget(job.uid)
+        elif not memory.closing:
+            found.again = _soonest(found.again, self._refused.next(job.uid))
 
     async def _delete(self, job: JobView, pods: Sequence[Tree], *, release: bool) -> bool:
         """Delete pods, with `release` their finalizer first (so that they count as nothing). Tell whether every one worked."""
@@ -426,12 +443,11 @@ class JobController(Controller):
         elif ended.paused:
             self.queue.add_after(key_of(job.tree), END_SECONDS)
 
-    def _count_matches(self, counts: Counts, ended: Ended, matches: Mapping[str, pod_failure_policy.Match]) -> None:
+    def _count_matches(self, job: JobView, ended: Ended, matches: Mapping[str, pod_failure_policy.Match]) -> None:
         """Count the failures that a rule of the failure policy matched, once each: as they are accounted for."""
-        new = {pod["metadata"]["uid"] for pod in counts.failed}
         for pod in ended.release:
             uid = pod["metadata"]["uid"]
-            if uid in new and (found := matches.get(uid)) is not None and found is not pod_failure_policy.COUNT:
+            if uid not in job.uncounted_uids and (found := matches.get(uid)) is not None and found is not pod_failure_policy.COUNT:
                 self.metrics.by_policy.inc(found.action)
 
     def _say_finished(self, job: JobView, verdict: Verdict, succeeded: int) -> None:
@@ -468,6 +484,10 @@ def _other(one: Tree, other: Tree, name: str) -> bool:
     """Tell whether a field differs; mostly it is the very same object."""
     before, after = one.get(name), other.get(name)
     return before is not after and before != after
+
+
+def _ignored(matches: Mapping[str, pod_failure_policy.Match]) -> set[str]:
+    return {uid for uid, match in matches.items() if match.action == "Ignore"}
 
 
 def _terminating_namespace(refused: ApiStatus) -> bool:

@@ -29,7 +29,7 @@ class Counts:
     failed_tracked: list[Tree] = field(default_factory=list)
     """Failed pods that still carry the finalizer, by limit per index those kept for their replacement too."""
     counted_already: list[Tree] = field(default_factory=list)
-    """Succeeded pods that still carry the finalizer and are not to be counted: they are in the uncounted list, and taking it off did not work, or out of range."""
+    """Ended pods that still carry the finalizer and are not to be counted: succeeded ones in the uncounted list, where taking it off did not work, and any out of range."""
     unindexed: list[Tree] = field(default_factory=list)
     """Active pods of an Indexed Job whose index is missing or out of range."""
 
@@ -169,12 +169,15 @@ def count(job: JobView, pods: Sequence[Tree], removing: dict[str, None], looks: 
         uid = pod["metadata"]["uid"]
         if uid in removing:
             continue
-        in_range = not indexed or (index is not None and index < completions)
+        in_range = job.counts(index)
         if state == "Succeeded":
             (found.counted_already if uid in known or not in_range else found.succeeded).append(pod)
         elif has_failed(job, pod):
+            if not in_range:
+                found.counted_already.append(pod)
+                continue
             found.failed_tracked.append(pod)
-            if uid not in known and in_range:
+            if uid not in known:
                 found.failed.append(pod)
     return found
 

@@ -47,11 +47,11 @@ class StatusDraft:
         )
 
     def set(self, type_: str, status: str, reason: str, message: str, now: str) -> bool:
-        """Set a condition; tell whether that changed anything. The transition time moves with the status only."""
+        """Set a condition; tell whether that changed anything."""
         condition = {"type": type_, "status": status, "lastProbeTime": now, "lastTransitionTime": now, "reason": reason, "message": message}
         for position, other in enumerate(self.conditions):
             if other["type"] == type_:
-                if other["status"] == status:
+                if (other["status"], other.get("reason", ""), other.get("message", "")) == (status, reason, message):
                     return False
                 self.conditions[position] = condition
                 return True

@@ -56,6 +56,10 @@ class JobView:
         """Whether a terminating pod is replaced, and counted, only when it has ended."""
         return self.spec.get("podReplacementPolicy") == "Failed" or self.spec.get("podFailurePolicy") is not None
 
+    def counts(self, index: int | None) -> bool:
+        """Tell whether a pod of this index counts: of an Indexed Job only those in range do."""
+        return not self.indexed or (index is not None and index < self.completions_or_zero)
+
     @cached_property
     def uncounted(self) -> tuple[list[str], list[str]]:
         """The uids in uncountedTerminatedPods: (succeeded, failed)."""
