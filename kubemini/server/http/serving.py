@@ -20,6 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.app import BODY_LIMIT, Facade
 from kubemini.server.http.minting import Minted, mint, tls_hosts
+from kubemini.server.http.tls import Context
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 2.0
@@ -38,7 +39,7 @@ _connections.addFilter(_is_ours)
 
 
 def _context(minted: Minted) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = Context(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads certificates from files only
         file.write((minted.key + minted.chain).encode())
         file.flush()
