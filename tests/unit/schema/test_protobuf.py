@@ -154,6 +154,15 @@ def test_kinds_without_numbers() -> None:
         protobuf.decode(envelope("resource.k8s.io/v1beta1", "ResourceClaim", META), builtin_schemas())
 
 
+def test_fields_of_one_version_only() -> None:
+    """A field that upstream had for one release is read by its number then: what a device of 1.36 gives of its node."""
+    quantity = bytes_field(2, bytes_field(1, "2"))
+    mapping = bytes_field(1, "cpu") + bytes_field(2, bytes_field(1, "cores") + quantity)
+    device = bytes_field(1, "gpu-0") + bytes_field(13, mapping)
+    decoded = decode("resource.k8s.io/v1", "ResourceSlice", META + bytes_field(2, bytes_field(6, device)))
+    assert decoded["spec"]["devices"][0]["nodeAllocatableResourceMappings"] == {"cpu": {"capacityKey": "cores", "allocationMultiplier": "2"}}
+
+
 def test_a_whole_object_comes_back() -> None:
     """An encoded Job decodes to itself."""
     job = (
