@@ -270,13 +270,11 @@ class DaemonSetController(Controller):
             if pods:
                 current += 1
                 pod = oldest_first(pods)[0]
-                if ready_since(pod) is not None:
-                    ready += 1
-                    if is_available(pod, min_ready, now):
-                        available += 1
-                    else:
-                        waiting.append(pod)
+                ready += ready_since(pod) is not None
+                available += is_available(pod, min_ready, now)
                 updated += daemon.is_current(pod)
+                # A pod beside the counted one too: an update that surges waits for it
+                waiting += pods
         before = daemon_set.get("status") or {}
         status: Tree = {
             "currentNumberScheduled": current,

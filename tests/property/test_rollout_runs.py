@@ -5,7 +5,7 @@ import contextlib
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from kubemini.api.resources import DAEMON_SETS, DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_QUOTAS
 from kubemini.controllers.daemon_set.placing import target
@@ -211,10 +211,12 @@ def test_replica_sets_come_to_rest(steps: list[tuple[str, int]], seed: int, faul
 @given(
     st.lists(st.tuples(st.sampled_from(["node", "gone", "taint", "clean", "roll", "fail", "delete", "wait"]), st.integers(0, 5)), max_size=14),
     st.sampled_from([{"maxUnavailable": 1}, {"maxUnavailable": "50%"}, {"maxSurge": 1, "maxUnavailable": 0}]),
+    st.sampled_from([0, 2]),
     st.integers(0, 2**16),
     FAULTS,
 )
-def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[str, Any], seed: int, faults: Faults) -> None:
+@example([*[("wait", 5)] * 4, ("roll", 0)], {"maxSurge": 1, "maxUnavailable": 0}, 2, 0, Faults())
+def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[str, Any], min_ready: int, seed: int, faults: Faults) -> None:
     """At rest each node that fits has one live pod of the last template, no other has any, and the counts say so."""
 
     async def scenario(cluster: SimCluster) -> None:
@@ -225,6 +227,7 @@ def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[st
             "selector": {"matchLabels": {"app": "x"}},
             "template": template(0, placed=False),
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+            "minReadySeconds": min_ready,
         }
         await client.create(
             DAEMON_SETS, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "default"}, "spec": spec}
