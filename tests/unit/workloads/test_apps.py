@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 import yaml
 
@@ -50,6 +51,54 @@ def test_the_selector_is_frozen(bench: Bench, kind: str) -> None:
     with pytest.raises(Invalid) as error:
         bench.patch(kind, "a", {"spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}}})
     assert why(error) == ['spec.selector: Invalid value: {"matchLabels":{"app":"a","more":"x"}}: field is immutable']
+
+
+@pytest.mark.parametrize(
+    "kind,also", [("Deployment", ": invalid label selector"), ("ReplicaSet", ": invalid label selector"), ("StatefulSet", ""), ("DaemonSet", None)]
+)
+@pytest.mark.parametrize(
+    "requirement,text",
+    [
+        ({"key": "app", "operator": "In"}, "values: Required value: must be specified when `operator` is 'In' or 'NotIn'"),
+        ({"key": "app", "operator": "Is"}, 'operator: Invalid value: "Is": not a valid selector operator'),
+    ],
+)
+def test_a_selector_that_cannot_be_read_is_not_held_against_the_template(
+    bench: Bench, kind: str, also: str | None, requirement: Tree, text: str
+) -> None:
+    """It is wrong as a whole too, but for a DaemonSet's; the template, wrong or not, is looked at by DaemonSets only."""
+    selector = {"matchExpressions": [requirement]}
+    with pytest.raises(Invalid) as error:
+        bench.create(controller(kind, selector=selector, template={"metadata": {"labels": {"app": "b"}}, "spec": {"containers": []}}))
+    whole = f"spec.selector: Invalid value: {orjson.dumps(selector).decode()}{also}"
+    expected = [f"spec.selector.matchExpressions[0].{text}", "spec.template.spec.containers: Required value" if also is None else whole]
+    assert why(error) == expected
+
+
+@pytest.mark.parametrize(
+    "spec,text",
+    [
+        ({"updateStrategy": {"type": "Blue"}}, 'spec.updateStrategy: Invalid value: {"Type":"Blue","RollingUpdate":null}: must be'),
+        (
+            {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 2}}},
+            'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":2,"MaxUnavailable":null}: only allowed',
+        ),
+    ],
+)
+def test_a_bad_strategy_is_shown_under_internal_names(bench: Bench, spec: Tree, text: str) -> None:
+    """Errors show Go's own types, with all their fields."""
+    with pytest.raises(Invalid) as error:
+        bench.create(controller("StatefulSet", **spec))
+    assert why(error)[0].startswith(text)
+
+
+@pytest.mark.parametrize("kind,field", [("Deployment", "strategy"), ("DaemonSet", "updateStrategy")])
+def test_a_bad_strategy_of_other_kinds_is_shown_so_too(bench: Bench, kind: str, field: str) -> None:
+    """With the numbers of a rolling update."""
+    with pytest.raises(Invalid) as error:
+        bench.create(controller(kind, **{field: {"type": "Blue", "rollingUpdate": {"maxSurge": "5%", "maxUnavailable": 0}}}))
+    shown = '{"Type":"Blue","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":"5%"}}'
+    assert why(error)[0].startswith(f"spec.{field}: Unsupported value: {shown}: supported values: ")
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])

@@ -16,6 +16,7 @@ from kubemini.server.kinds.workloads.rules import (
     counts,
     immutable,
     int_or_percent,
+    internal,
     is_empty_selector,
     mismatch,
 )
@@ -105,7 +106,9 @@ def _update_strategy(strategy: Tree, path: str) -> Errors:
         else:
             yield from _rolling_update(rolling, f"{path}.rollingUpdate")
     elif kind != "OnDelete":
-        yield not_supported(path, strategy, ("RollingUpdate", "OnDelete"))
+        rolling = strategy.get("rollingUpdate")
+        given = rolling and internal(rolling, maxUnavailable=0, maxSurge=0)
+        yield not_supported(path, internal({**strategy, "rollingUpdate": given}, type="", rollingUpdate=None), ("RollingUpdate", "OnDelete"))
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:

@@ -14,7 +14,9 @@ from kubemini.server.kinds.workloads.rules import (
     counts,
     immutable,
     int_or_percent,
+    internal,
     is_empty_selector,
+    is_readable,
     mismatch,
     not_more_than,
     required_selector,
@@ -75,7 +77,9 @@ def selector_and_template(spec: Tree, owner: str) -> Errors:
     """Check selector and pod template of a Deployment or ReplicaSet spec (upstream names both ``ReplicaSet`` in template errors)."""
     selector: Tree | None = spec.get("selector")
     template: Tree = spec.get("template") or {}
-    yield from required_selector(selector, "spec.selector", owner)
+    yield from required_selector(selector, "spec.selector", owner, "invalid label selector")
+    if not is_readable(selector):
+        return
     if selector is None or not is_empty_selector(selector):
         yield from mismatch(selector, template, "spec.template")
     yield from serving_template(template, "spec.template", "ReplicaSet")
@@ -92,7 +96,8 @@ def _strategy(strategy: Tree, path: str) -> Errors:
         else:
             yield from _rolling_update(rolling, f"{path}.rollingUpdate")
     else:
-        yield not_supported(path, strategy, ("Recreate", "RollingUpdate"))
+        given = rolling and internal(rolling, maxUnavailable=0, maxSurge=0)
+        yield not_supported(path, internal({**strategy, "rollingUpdate": given}, type="", rollingUpdate=None), ("Recreate", "RollingUpdate"))
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:

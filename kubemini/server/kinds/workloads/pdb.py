@@ -10,7 +10,7 @@ from kubemini.machinery.labels import validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.conditions import validate_conditions
-from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent
+from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent, internal
 from kubemini.server.strategy import Strategy, WriteContext
 
 EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
@@ -43,7 +43,8 @@ class PodDisruptionBudgetStrategy(Strategy):
 def _budget(spec: Tree) -> Errors:
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:
-        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        shown = internal(spec, minAvailable=None, selector=None, maxUnavailable=None, unhealthyPodEvictionPolicy=None)
+        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for field, value in (("minAvailable", least), ("maxUnavailable", most)):
         if value is not None:
             yield from int_or_percent(value, f"spec.{field}")

@@ -52,6 +52,17 @@ def immutable_fields(new: Tree, old: Tree, fields: Iterable[str], path: str) -> 
         yield from immutable(new.get(field), old.get(field), f"{path}.{field}")
 
 
+def internal(value: Tree, **fields: Any) -> Tree:
+    """Return a part of a spec as errors show it: upstream prints its internal types, under Go's names (``Type``), also what is not given.
+
+    `fields` are the type's, in its order, with their zero values.
+
+    >>> internal({"type": "Blue"}, type="", rollingUpdate=None)
+    {'Type': 'Blue', 'RollingUpdate': None}
+    """
+    return {f"{name[0].upper()}{name[1:]}": zero if value.get(name) is None else value[name] for name, zero in fields.items()}
+
+
 def counts(tree: Tree, fields: Iterable[str], path: str) -> Errors:
     """Refuse negative numbers in some fields of an object."""
     for field in fields:
@@ -126,22 +137,25 @@ def mismatch(selector: Tree | None, template: Tree, path: str) -> Errors:
     A selector that cannot be read is reported elsewhere.
     """
     labels = template_labels(template)
-    try:
-        matches = from_label_selector(selector).matches(labels)
-    except ValueError:
-        return
-    if not matches:
+    if is_readable(selector) and not from_label_selector(selector).matches(labels):
         yield invalid(f"{path}.metadata.labels", labels or None, SELECTOR_MISMATCH)
 
 
-def required_selector(selector: Tree | None, path: str, owner: str) -> Errors:
-    """Check the selector of a kind that must have a non-empty one; `owner` is the kind as upstream's text names it."""
+def is_readable(selector: Tree | None) -> bool:
+    """Tell whether labels can be held against a LabelSelector at all."""
+    return not validate_label_selector(selector, "")
+
+
+def required_selector(selector: Tree | None, path: str, owner: str, unreadable: str) -> Errors:
+    """Check the selector of a kind that must have a non-empty one; `owner` is the kind as upstream's text names it, `unreadable` its word for a bad one."""
     if selector is None:
         yield required(path)
         return
     yield from validate_label_selector(selector, path)
     if is_empty_selector(selector):
         yield invalid(path, selector, f"empty selector is invalid for {owner}")
+    if not is_readable(selector):
+        yield invalid(path, selector, unreadable)
 
 
 def name_advice(obj: Tree) -> Iterator[str]:

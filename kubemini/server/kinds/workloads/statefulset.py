@@ -22,7 +22,9 @@ from kubemini.server.kinds.workloads.rules import (
     collision_count,
     counts,
     int_or_percent,
+    internal,
     is_empty_selector,
+    is_readable,
     mismatch,
     not_more_than,
     required_selector,
@@ -157,10 +159,10 @@ def _stateful_set_spec(spec: Tree, *, whole: bool, claims: bool = True) -> Error
             yield from claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     selector: Tree | None = spec.get("selector")
     template: Tree = spec.get("template") or {}
-    yield from required_selector(selector, "spec.selector", "statefulset")
+    yield from required_selector(selector, "spec.selector", "statefulset", "")
     if selector is None or not is_empty_selector(selector):
         yield from mismatch(selector, template, "spec.template")
-    if whole:
+    if whole and is_readable(selector):
         yield from validate_pod_template(with_claim_volumes(template, spec.get("volumeClaimTemplates") or []), "spec.template")
     yield from always_restarts(template, "spec.template", "StatefulSet")
 
@@ -182,11 +184,16 @@ def _update_strategy(strategy: Tree, path: str) -> Errors:
         yield required(path)
     elif kind == "OnDelete":
         if rolling is not None:
-            yield invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")
+            yield invalid(f"{path}.rollingUpdate", _internal(rolling), "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
         yield from _rolling_update(rolling or {}, f"{path}.rollingUpdate")
     else:
-        yield invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")
+        given = {**strategy, "rollingUpdate": rolling and _internal(rolling)}
+        yield invalid(path, internal(given, type="", rollingUpdate=None), "must be 'RollingUpdate' or 'OnDelete'")
+
+
+def _internal(rolling: Tree) -> Tree:
+    return internal(rolling, partition=0, maxUnavailable=None)
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:
