@@ -128,8 +128,8 @@ class DisaggregatedSetController(Controller):
         if replicas_of(lws) != replicas:
             await self._patch_group(owner, lws, {"spec": {"replicas": replicas}})
 
-    def _say(self, owner: DsView, reason: str, message: str, type_: str = "Normal") -> None:
-        self._ctx.recorder.event(owner.tree, type_, reason, message)
+    def _say(self, owner: DsView, reason: str, message: str, action: str, type_: str = "Normal") -> None:
+        self._ctx.recorder.acted(owner.tree, type_, reason, message, action=action)
 
     # ------------------------------------------------------------------ slices that go
 
@@ -139,7 +139,7 @@ class DisaggregatedSetController(Controller):
             slice_ = slice_of(each)
             if slice_ is not None and slice_ >= owner.slices:
                 await self._delete(owner, LEADER_WORKER_SETS, each)
-                self._say(owner, "LWSDeleted", f"Deleted LWS {each['metadata']['name']} for removed slice {slice_}")
+                self._say(owner, "LWSDeleted", f"Deleted LWS {each['metadata']['name']} for removed slice {slice_}", "Delete")
         for each in self._services_of(owner):
             slice_ = slice_of(each)
             if slice_ is not None and slice_ >= owner.slices:
@@ -156,7 +156,7 @@ class DisaggregatedSetController(Controller):
             if service is not None:
                 await self._delete(owner, SERVICES, service)
             await self._delete(owner, LEADER_WORKER_SETS, found)
-            self._say(owner, "LWSDeleted", f"Deleted legacy slice-0 LWS {name} to recreate it in slice-aware form")
+            self._say(owner, "LWSDeleted", f"Deleted legacy slice-0 LWS {name} to recreate it in slice-aware form", "Migrate")
 
     # ------------------------------------------------------------------ scalers
 
@@ -169,7 +169,7 @@ class DisaggregatedSetController(Controller):
                 found[role] = each
                 continue
             await self._delete(owner, DISAGGREGATED_SET_ROLE_SCALERS, each)
-            self._say(owner, "ScalerDeleted", f"Deleted scaler {name} (role {role} is no longer External)")
+            self._say(owner, "ScalerDeleted", f"Deleted scaler {name} (role {role} is no longer External)", "Delete")
         for role in owner.roles:
             if owner.external(role) and role not in found:
                 made = await self._create_scaler(owner, role)
@@ -188,10 +188,12 @@ class DisaggregatedSetController(Controller):
             present = await self._ctx.client.get(DISAGGREGATED_SET_ROLE_SCALERS, name, owner.namespace)
             if controller_uid(present) == (owner.uid,):
                 return present
-            self._say(owner, "ScalerConflict", f"Scaler {name} exists but is not controlled by this DisaggregatedSet; not adopting", "Warning")
+            self._say(
+                owner, "ScalerConflict", f"Scaler {name} exists but is not controlled by this DisaggregatedSet; not adopting", "Conflict", "Warning"
+            )
             return None
         self._writes[DISAGGREGATED_SET_ROLE_SCALERS.storage].written(owner.key, made)
-        self._say(owner, "ScalerCreated", f"Created scaler {name} for role {role}")
+        self._say(owner, "ScalerCreated", f"Created scaler {name} for role {role}", "Create")
         return made
 
     # ------------------------------------------------------------------ one slice
@@ -217,7 +219,7 @@ class DisaggregatedSetController(Controller):
                 continue
             for each in revision.roles.values():
                 await self._delete(owner, LEADER_WORKER_SETS, each)
-                self._say(owner, "LWSDeleted", f"Deleted drained LWS {each['metadata']['name']}")
+                self._say(owner, "LWSDeleted", f"Deleted drained LWS {each['metadata']['name']}", "Delete")
 
     async def _settle(self, owner: DsView, slice_: int, new: Revision | None, scalers: Scalers) -> None:
         """Without an update: make what is missing, scale the rest."""
@@ -232,7 +234,7 @@ class DisaggregatedSetController(Controller):
     async def _roll(self, owner: DsView, slice_: int, old: Sequence[Revision], new: Revision | None, scalers: Scalers) -> float | None:
         """Take one step of a rolling update."""
         if new is None:
-            self._say(owner, "RollingUpdateStarted", f"Started rolling update to revision {owner.revision}")
+            self._say(owner, "RollingUpdateStarted", f"Started rolling update to revision {owner.revision}", "Update")
             for revision in old:
                 for each in revision.roles.values():
                     annotated = names.DS_INITIAL_REPLICAS in (each["metadata"].get("annotations") or {})
@@ -251,14 +253,14 @@ class DisaggregatedSetController(Controller):
         roles = rolling.state(owner, every, old, new, scalers)
         step = next_step(roles)
         if step is None:
-            self._say(owner, "RollingUpdateCompleted", f"Completed rolling update to revision {owner.revision}")
+            self._say(owner, "RollingUpdateCompleted", f"Completed rolling update to revision {owner.revision}", "Update")
             return None
         for one in rolling.ups(every, roles, step, new):
             await self._scale(owner, one.lws, one.after)
-            self._say(owner, "ScalingUp", self._about("up", one))
+            self._say(owner, "ScalingUp", self._about("up", one), "Update")
         for one in rolling.downs(every, roles, step, old):
             await self._scale(owner, one.lws, one.after)
-            self._say(owner, "ScalingDown", self._about("down", one))
+            self._say(owner, "ScalingDown", self._about("down", one), "Update")
         return None
 
     @staticmethod

@@ -126,7 +126,7 @@ class LeaderWorkerSetController(Controller):
         rollout = plan(owner, _leaders_of(leaders), lambda number: by_index(found, number), updated=updated)
         self._tell_reclaimed(owner, rollout)
         applied = await self._apply(owner, leaders, leader_set(owner, rollout.partition, rollout.replicas, revision_key))
-        self._tell_progress(owner, leaders, rollout, updated=updated)
+        self._tell_progress(owner, leaders, rollout, revision, updated=updated)
         await self._serve(owner)
         if applied is not leaders:
             found = self._groups(owner, key, revision_key)
@@ -157,12 +157,13 @@ class LeaderWorkerSetController(Controller):
                 if key
                 else "Creating revision with key {} for a newly created LeaderWorkerSet"
             )
-            self._say(owner, "Normal", names.CREATING_REVISION, about.format(revisions.key_of(revision)))
+            self._say(owner, names.CREATING_REVISION, about.format(revisions.key_of(revision)), "Create", related=revision)
             history = [*history, revision]
         if leaders is None or revisions.records(revision, owner.spec):
             return revision, False
         revision = await self._record(owner, history)
-        self._say(owner, "Normal", names.CREATING_REVISION, f"Creating revision with key {revisions.key_of(revision)} for updated LWS")
+        about = f"Creating revision with key {revisions.key_of(revision)} for updated LWS"
+        self._say(owner, names.CREATING_REVISION, about, "Create", related=revision)
         return revision, True
 
     async def _record(self, owner: LwsView, history: list[Tree], key: str = "") -> Tree:
@@ -191,8 +192,8 @@ class LeaderWorkerSetController(Controller):
         try:
             applied = await self._ctx.client.apply(STATEFUL_SETS, wanted, manager=names.FIELD_MANAGER, force=True)
         except ApiStatus as refused:
-            reason, verb = (names.FAILED_CREATE, "create") if leaders is None else (names.FAILED_UPDATE, "update")
-            self._say(owner, "Warning", reason, f"Failed to {verb} leader statefulset {owner.name}: {refused.message}")
+            reason, action = (names.FAILED_CREATE, "Create") if leaders is None else (names.FAILED_UPDATE, "Update")
+            self._say(owner, reason, f"Failed to {action.lower()} leader statefulset {owner.name}: {refused.message}", action, "Warning")
             raise
         self._applied[owner.key] = _Applied.of(wanted, applied)
         self._stateful_writes.written(owner.key, applied)
@@ -201,20 +202,18 @@ class LeaderWorkerSetController(Controller):
     def _tell_reclaimed(self, owner: LwsView, rollout: Rollout) -> None:
         gone = rollout.reclaimed
         if len(gone) == 1:
-            self._say(owner, "Normal", names.GROUPS_PROGRESSING, f"deleting surge replica {owner.name}-{gone[0]}")
+            self._say(owner, names.GROUPS_PROGRESSING, f"deleting surge replica {owner.name}-{gone[0]}", "Delete")
         elif gone:
-            self._say(owner, "Normal", names.GROUPS_PROGRESSING, f"deleting surge replicas from {owner.name}-{gone[0]} to {owner.name}-{gone[-1]}")
+            self._say(owner, names.GROUPS_PROGRESSING, f"deleting surge replicas from {owner.name}-{gone[0]} to {owner.name}-{gone[-1]}", "Delete")
 
-    def _tell_progress(self, owner: LwsView, leaders: Tree | None, rollout: Rollout, *, updated: bool) -> None:
+    def _tell_progress(self, owner: LwsView, leaders: Tree | None, rollout: Rollout, revision: Tree, *, updated: bool) -> None:
         if leaders is None:
-            self._say(owner, "Normal", names.GROUPS_PROGRESSING, f"Created leader statefulset {owner.name}")
+            self._say(owner, names.GROUPS_PROGRESSING, f"Created leader statefulset {owner.name}", "Create", related=revision)
             return
         before, now = _partition_of(leaders), rollout.partition
         if not updated and before != now:
-            one = before - 1 == now
-            self._say(
-                owner, "Normal", names.GROUPS_UPDATING, f"Updating replica {now}" if one else f"Updating replicas {now} to {before - 1} (inclusive)"
-            )
+            about = f"Updating replica {now}" if before - 1 == now else f"Updating replicas {now} to {before - 1} (inclusive)"
+            self._say(owner, names.GROUPS_UPDATING, about, "Update", related=revision)
 
     # ------------------------------------------------------------------ service and status
 
@@ -227,7 +226,7 @@ class LeaderWorkerSetController(Controller):
         except AlreadyExists:
             return
         except ApiStatus as refused:
-            self._say(owner, "Warning", names.FAILED_CREATE, f"Failed to create headless service for error: {refused.message}")
+            self._say(owner, names.FAILED_CREATE, f"Failed to create headless service for error: {refused.message}", "Create", "Warning")
             raise
 
     async def _write_status(self, owner: LwsView, leaders: Tree, found: list[Group]) -> bool:
@@ -236,13 +235,13 @@ class LeaderWorkerSetController(Controller):
         new = next_status(owner, leaders, counts, self._ctx.env.stamp())
         if new is not None:
             if new.said is not None:
-                self._say(owner, "Normal", *new.said)
+                self._say(owner, *new.said, "Update")
             written = await self._ctx.client.update_status(LEADER_WORKER_SETS, {**owner.tree, "status": new.status})
             self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
         return counts.update_done(owner)
 
-    def _say(self, owner: LwsView, type_: str, reason: str, message: str) -> None:
-        self._ctx.recorder.event(owner.tree, type_, reason, message)
+    def _say(self, owner: LwsView, reason: str, message: str, action: str, type_: str = "Normal", *, related: Tree | None = None) -> None:
+        self._ctx.recorder.acted(owner.tree, type_, reason, message, action=action, related=related)
 
 
 def _partition_of(leaders: Tree) -> int:

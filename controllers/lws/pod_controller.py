@@ -87,7 +87,7 @@ class GroupController(Controller):
         if await self._restart(owner, pod) or labels[names.WORKER_INDEX] != "0":
             return None
         if (meta.get("annotations") or {}).get(names.LEADER_NAME):
-            self._say(owner, "Warning", names.FAILED_CREATE, NO_ORDINALS.format(meta["namespace"], meta["name"], names.LEADER_NAME))
+            self._say(owner, pod, names.FAILED_CREATE, NO_ORDINALS.format(meta["namespace"], meta["name"], names.LEADER_NAME), "Create", "Warning")
             return None
         # Nothing may be made for a leader that is going
         return None if "deletionTimestamp" in meta else await self._follow(owner, pod)
@@ -115,9 +115,8 @@ class GroupController(Controller):
         except ApiStatus:
             self._deleted.pop(about["uid"], None)
             raise
-        self._say(
-            owner, "Normal", names.RECREATE_GROUP, f"Worker pod {meta['name']} failed, deleted leader pod {about['name']} to recreate group {index}"
-        )
+        text = f"Worker pod {meta['name']} failed, deleted leader pod {about['name']} to recreate group {index}"
+        self._say(owner, leader, names.RECREATE_GROUP, text, "Delete")
         return True
 
     def _leader_of(self, pod: Tree) -> Tree | None:
@@ -159,9 +158,10 @@ class GroupController(Controller):
         except AlreadyExists:
             return None
         except ApiStatus as refused:
-            self._say(owner, "Warning", names.FAILED_CREATE, f"Failed to create worker statefulset for leader pod {name}: {refused.message}")
+            text = f"Failed to create worker statefulset for leader pod {name}: {refused.message}"
+            self._say(owner, leader, names.FAILED_CREATE, text, "Create", "Warning")
             raise
-        self._say(owner, "Normal", names.GROUPS_PROGRESSING, f"Created worker statefulset for leader pod {name}")
+        self._say(owner, leader, names.GROUPS_PROGRESSING, f"Created worker statefulset for leader pod {name}", "Create")
         return None
 
     async def _serve(self, owner: LwsView, leader: Tree) -> None:
@@ -195,5 +195,5 @@ class GroupController(Controller):
             raise InternalError(f"node does not have topology label: {key}")
         return domain
 
-    def _say(self, owner: LwsView, type_: str, reason: str, message: str) -> None:
-        self._ctx.recorder.event(owner.tree, type_, reason, message)
+    def _say(self, owner: LwsView, pod: Tree, reason: str, message: str, action: str, type_: str = "Normal") -> None:
+        self._ctx.recorder.acted(owner.tree, type_, reason, message, action=action, related=pod)

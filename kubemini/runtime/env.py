@@ -31,6 +31,7 @@ class Env:
         self.random = random.Random(seed)
         self._clock = clock or time.time
         self._stamped = (-1, "")
+        self._nanos = 0
 
     @classmethod
     def fresh(cls) -> Env:
@@ -63,6 +64,11 @@ class Env:
         if self._stamped[0] != second:
             self._stamped = (second, to_stamp(second))
         return f"{self._stamped[1][:-1]}.{micros:06d}Z"
+
+    def nanos(self) -> int:
+        """Return the time in Unix nanoseconds, later than at every call before: what is named after it has a name of its own, in order."""
+        self._nanos = max(int(self._clock() * 1e9), self._nanos + 1)
+        return self._nanos
 
     def uid(self) -> str:
         """Return a random UUIDv4."""

@@ -26,6 +26,7 @@ REFILL_SECONDS = 300.0
 SIMILAR_LIMIT = 10
 SIMILAR_WINDOW = 600.0
 REMEMBERED = 4096
+NAME_LIMIT = 253
 SERIES_SECONDS = 360.0
 """How long a series goes on after its last event."""
 
@@ -143,7 +144,7 @@ class Recorder:
             else:
                 return
         namespace = regarding.get("namespace") or "default"
-        name = f"{regarding['name']}.{self._env.random.getrandbits(60):x}"
+        name = self._name(regarding)
         await self._client.create(
             EVENTS,
             {
@@ -191,7 +192,7 @@ class Recorder:
             else:
                 return
         namespace = regarding.get("namespace") or "default"
-        name = f"{regarding['name']}.{self._env.random.getrandbits(60):x}"
+        name = self._name(regarding)
         event = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -214,6 +215,11 @@ class Recorder:
         self._written[key] = _Written(name, namespace, 1, "", now)
         if len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
+
+    def _name(self, regarding: Tree) -> str:
+        """Return the name of a new event: the events of an object are listed in the order in which they came."""
+        name = f"{regarding['name']}.{self._env.nanos():x}"
+        return name if len(name) <= NAME_LIMIT else self._env.uid()
 
     def _combined(self, regarding: Tree, type_: str, reason: str, message: str) -> str:
         key = (regarding.get("uid") or regarding["name"], type_, reason)
