@@ -87,6 +87,11 @@ DEFAULTS: dict[str, bool] = {
     "TASAssignmentsEncodingByHostnamePrefix": True,
     "SkipReassignmentForPodOwnedWorkloads": True,
     "UnadmittedWorkloadsObservability": True,
+    "MultiKueue": True,
+    "RejectUpdatesToCQWithInvalidOnFlavors": False,
+    "SkipAncestorCheckForDeletedWorkloads": True,
+    "WorkloadValidateResourcesAreNonNegative": True,
+    "WorkloadValidationForPodSetMetadata": True,
     "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
     "WorkloadPriorityClassDefaulting": True,
 }

@@ -27,8 +27,8 @@ def annotation(pod: Tree, name: str) -> str:
     return found
 
 
-def role_hash(spec: Tree) -> str:
-    """Return the hash by which pods of a group are told apart: of their requests, ports and placement."""
+def spec_shape(spec: Tree) -> dict[str, Any]:
+    """Return what pods of a group are told apart by: requests, ports and placement."""
     shape: dict[str, Any] = {field: spec.get(field) or (0 if field == "priority" and spec.get(field) == 0 else None) for field in SHAPE_FIELDS}
     if shape["tolerations"]:
         shape["tolerations"] = [{key: each[key] for key in TOLERATION_FIELDS if key in each} for each in shape["tolerations"]]
@@ -40,9 +40,14 @@ def role_hash(spec: Tree) -> str:
             }
             for each in spec.get(field) or ()
         ] or None
-    if (spec.get("resources") or {}).get("requests"):
-        shape["resources"] = {"requests": spec["resources"]["requests"]}
-    text = json.dumps({"spec": dict(sorted(shape.items()))}, separators=(",", ":"), ensure_ascii=False)
+    if spec.get("resources") is not None:
+        shape["resources"] = dict(sorted((spec["resources"].get("requests") or {}).items())) or None
+    return shape
+
+
+def role_hash(spec: Tree) -> str:
+    """Return the hash of the shape of a pod spec."""
+    text = json.dumps({"spec": dict(sorted(spec_shape(spec).items()))}, separators=(",", ":"), ensure_ascii=False)
     return sha256(text.encode()).hexdigest()[:8]
 
 

@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
+from kubemini.controllers.kueue.webhooks.numbers import FALSE, TRUE
 
-TRUE = ("1", "t", "T", "true", "TRUE", "True")
-FALSE = ("0", "f", "F", "false", "FALSE", "False")
 ASKING = (names.REQUIRED_TOPOLOGY, names.PREFERRED_TOPOLOGY, names.UNCONSTRAINED_TOPOLOGY, names.SLICE_REQUIRED_TOPOLOGY, names.SLICE_CONSTRAINTS)
 """Annotations that make a pod one that is placed by topology."""
 

@@ -11,19 +11,27 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.framework import Integration
 from kubemini.controllers.kueue.integrations.job import JobIntegration, annotation, pods_count
-from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
+from kubemini.controllers.kueue.integrations.job_marks import prebuilt_name
 from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
 from kubemini.controllers.kueue.integrations.priorities import label_of
+from kubemini.controllers.kueue.topology.requests import annotations_of
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
-from kubemini.controllers.kueue.webhooks.topology import group_errors, template_errors
+from kubemini.controllers.kueue.webhooks.numbers import FALSE, TRUE, int_fault, read_int
+from kubemini.controllers.kueue.webhooks.topology import group_errors, size_errors, template_errors, unreadable
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 from kubemini.machinery.labels import from_label_selector
+from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.keys import controller_of
 from kubemini.runtime.webhooks import Denied, Reader, Webhook, WebhookRequest
 
 IMMUTABLE = "field is immutable"
 QUEUE_PATH = f"metadata.labels[{names.QUEUE_NAME}]"
+MAX_EXEC_TIME_PATH = f"metadata.labels[{names.MAX_EXEC_TIME_SECONDS}]"
+ELASTIC_PATH = f"metadata.annotations[{names.ELASTIC_JOB}]"
+LEAST_PATH = f"metadata.annotations[{names.JOB_MIN_PARALLELISM}]"
+EQUAL_PATH = f"metadata.annotations[{names.JOB_COMPLETIONS_EQUAL_PARALLELISM}]"
+SYSTEM_NAMESPACES = ("kube-system", "kueue-system")
 
 
 # ---------------------------------------------------------------------------------------------- what all jobs share
@@ -43,6 +51,16 @@ def namespace_selected(config: KueueConfig, request: WebhookRequest) -> bool:
     return from_label_selector(config.namespace_selector).matches(labels)
 
 
+def left_alone(request: WebhookRequest) -> bool:
+    """Tell whether a request concerns a namespace that the installed webhooks are not called for."""
+    return request.namespace in SYSTEM_NAMESPACES
+
+
+def emptied(new: Tree, old: Tree, request: WebhookRequest) -> bool:
+    """Tell whether a job lost its queue in a namespace with a default one."""
+    return not queue_name(new) and bool(queue_name(old)) and default_queue(request)
+
+
 def default_queue(request: WebhookRequest) -> bool:
     """Tell whether the namespace has a LocalQueue for jobs that name none."""
     queue = request.reader.get("localqueues.kueue.x-k8s.io", request.namespace, names.DEFAULT_LOCAL_QUEUE)
@@ -59,7 +77,7 @@ def with_defaults(obj: Tree, config: KueueConfig, request: WebhookRequest) -> Tr
     """Return a job with the default LocalQueue and WorkloadPriorityClass, where they exist and apply."""
     if not queue_name(obj) and not owned_by_known(obj) and default_queue(request) and namespace_selected(config, request):
         obj = with_label(obj, names.QUEUE_NAME, names.DEFAULT_LOCAL_QUEUE)
-    defaulted = config.on("WorkloadPriorityClassDefaulting") and queue_name(obj) and not label_of(obj) and not owned_by_known(obj)
+    defaulted = config.on("WorkloadPriorityClassDefaulting") and not label_of(obj) and not owned_by_known(obj)
     if defaulted and request.reader.get("workloadpriorityclasses.kueue.x-k8s.io", "", "default") is not None:
         obj = with_label(obj, names.PRIORITY_CLASS, "default")
     return obj
@@ -98,88 +116,119 @@ def multi_kueue_queue(obj: Tree, request: WebhookRequest) -> bool:
     return False
 
 
-def create_errors(obj: Tree, *, prebuilt: bool = True, elastic: bool = False) -> Iterator[FieldError]:
-    """Yield what is wrong with the labels and annotations of any job."""
-    labels = obj["metadata"].get("labels") or {}
-    if names.QUEUE_NAME in labels:
-        yield from rules.errors(
-            QUEUE_PATH, labels[names.QUEUE_NAME], rules.dns1123_subdomain(labels[names.QUEUE_NAME]) if labels[names.QUEUE_NAME] else None
-        )
-    name = prebuilt_name(obj)
-    if name and prebuilt:
-        yield from rules.errors(f"metadata.annotations[{names.PREBUILT_WORKLOAD}]", name, rules.dns1123_subdomain(name))
-    if names.MAX_EXEC_TIME_SECONDS in labels:
-        text = labels[names.MAX_EXEC_TIME_SECONDS]
-        at = f"metadata.labels[{names.MAX_EXEC_TIME_SECONDS}]"
-        if not text.lstrip("-+").isdigit():
-            yield invalid(at, text, f'strconv.Atoi: parsing "{text}": invalid syntax')
-        elif int(text) <= 0:
-            yield invalid(at, int(text), "should be greater than 0")
-    if annotation(obj, names.ELASTIC_JOB) and not elastic:
-        kind = f"{obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
-        yield invalid(f"metadata.annotations[{names.ELASTIC_JOB}]", annotation(obj, names.ELASTIC_JOB), f'elastic job is not supported for "{kind}"')
+def queue_errors(obj: Tree) -> list[FieldError]:
+    """Return what is wrong with the name of the queue: the label may be missing, not empty."""
+    name = (obj["metadata"].get("labels") or {}).get(names.QUEUE_NAME)
+    return rules.errors(QUEUE_PATH, name, rules.dns1123_subdomain(name)) if name is not None else []
 
 
-def update_errors(new: Tree, old: Tree, *, suspended: bool, was_suspended: bool, default: bool) -> Iterator[FieldError]:
+def elastic_errors(obj: Tree, gates: FeatureGates) -> Iterator[FieldError]:
+    """Yield a refusal of the mark of an elastic job on a kind that is none."""
+    kind = f"{obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
+    if is_elastic(obj, gates) and kind != "batch/v1, Kind=Job":
+        yield forbidden(ELASTIC_PATH, f'elastic job is not supported for "{kind}"')
+
+
+def is_elastic(obj: Tree, gates: FeatureGates) -> bool:
+    """Tell whether a job grows and shrinks by slices."""
+    return annotation(obj, names.ELASTIC_JOB) == "true" and gates.enabled("ElasticJobsViaWorkloadSlices")
+
+
+def prebuilt_path(obj: Tree) -> str:
+    """Return the path of the name of a job's own Workload: the annotation where there is one, else the label."""
+    return f"metadata.{'annotations' if annotation(obj, names.PREBUILT_WORKLOAD) else 'labels'}[{names.PREBUILT_WORKLOAD}]"
+
+
+def _prebuilt_errors(obj: Tree) -> list[FieldError]:
+    meta, path = obj["metadata"], prebuilt_path(obj)
+    name = annotation(obj, names.PREBUILT_WORKLOAD) or (meta.get("labels") or {}).get(names.PREBUILT_WORKLOAD)
+    return rules.errors(path, name, rules.dns1123_subdomain(name)) if name is not None else []
+
+
+def create_errors(obj: Tree, gates: FeatureGates) -> Iterator[FieldError]:
+    """Yield what is wrong with the labels and annotations of any job that can be suspended."""
+    yield from queue_errors(obj)
+    yield from _prebuilt_errors(obj)
+    text = (obj["metadata"].get("labels") or {}).get(names.MAX_EXEC_TIME_SECONDS)
+    if text is not None:
+        seconds = read_int(text)
+        if seconds is None:
+            yield invalid(MAX_EXEC_TIME_PATH, text, int_fault(text))
+        elif seconds <= 0:
+            yield invalid(MAX_EXEC_TIME_PATH, seconds, "should be greater than 0")
+    yield from elastic_errors(obj, gates)
+    if gates.enabled("AdmissionGatedBy"):
+        yield from gate_errors(obj, None)
+
+
+def update_errors(new: Tree, old: Tree, gates: FeatureGates, *, suspended: bool, was_suspended: bool, default: bool) -> Iterator[FieldError]:
     """Yield what may not change in any job; `default` says that the namespace has a default LocalQueue."""
     if not suspended and queue_name(new) != queue_name(old):
         yield invalid(QUEUE_PATH, queue_name(new), IMMUTABLE)
-    elif default and queue_name(old) and not queue_name(new):
+    if default and queue_name(old) and not queue_name(new):
         yield invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue")
-    if not suspended and prebuilt_name(new) != prebuilt_name(old):
-        yield invalid(f"metadata.annotations[{names.PREBUILT_WORKLOAD}]", prebuilt_name(new), IMMUTABLE)
-    if not (suspended and was_suspended) and max_execution_time(new) != max_execution_time(old):
-        yield invalid(f"metadata.labels[{names.MAX_EXEC_TIME_SECONDS}]", max_execution_time(new), IMMUTABLE)
+    if suspended or is_elastic(old, gates):
+        yield from _prebuilt_errors(new)
+    elif prebuilt_name(new) != prebuilt_name(old):
+        yield invalid(prebuilt_path(new), prebuilt_name(new), IMMUTABLE)
+    after, before = ((each["metadata"].get("labels") or {}).get(names.MAX_EXEC_TIME_SECONDS, "") for each in (new, old))
+    if not (suspended and was_suspended) and after != before:
+        yield invalid(MAX_EXEC_TIME_PATH, after, IMMUTABLE)
+    yield from priority_errors(new, old, suspended=suspended)
+    if is_elastic(new, gates) != is_elastic(old, gates):
+        yield invalid(ELASTIC_PATH, is_elastic(new, gates), IMMUTABLE)
+    if gates.enabled("AdmissionGatedBy"):
+        yield from gate_errors(new, old)
+
+
+def priority_errors(new: Tree, old: Tree, *, suspended: bool) -> Iterator[FieldError]:
+    """Yield how the WorkloadPriorityClass may not change: it comes only to what is suspended, and never goes."""
     at = f"metadata.labels[{names.PRIORITY_CLASS}]"
-    if not label_of(old) and label_of(new) and not was_suspended:
+    if not suspended and not label_of(old) and label_of(new):
         yield invalid(at, label_of(new), "WorkloadPriorityClass cannot be added to a non-suspended workload")
-    if label_of(old) and not label_of(new):
+    elif label_of(old) and not label_of(new):
         yield invalid(at, "", "WorkloadPriorityClass cannot be removed from a workload")
-    if annotation(new, names.ELASTIC_JOB) != annotation(old, names.ELASTIC_JOB):
-        yield invalid(f"metadata.annotations[{names.ELASTIC_JOB}]", annotation(new, names.ELASTIC_JOB), IMMUTABLE)
 
 
 # ---------------------------------------------------------------------------------------------- Jobs and JobSets
 
 
 class JobWebhook:
-    """Defaults and validates one suspendable kind."""
+    """Defaults and validates one suspendable kind; `own` yields what is wrong with it beyond the rules of all jobs."""
 
-    def __init__(self, config: KueueConfig, kind: Integration, *, own: Callable[[Tree, Tree | None], Iterator[FieldError]], elastic: bool) -> None:
+    def __init__(self, config: KueueConfig, kind: Integration, own: Callable[[Tree, Tree | None, FeatureGates], Iterator[FieldError]]) -> None:
         self.config = config
         self.kind = kind
         self._own = own
-        self._elastic = elastic
 
     def mutate(self, request: WebhookRequest) -> Tree | None:
         """Suspend what has to wait."""
         obj = request.obj
-        if obj is None:
+        if obj is None or left_alone(request):
             return None
         new = with_defaults(obj, self.config, request)
-        if to_suspend(new, self.config, request):
-            if not new["spec"].get("suspend"):
-                new = self.kind.suspended(new)
-            if new["spec"].get("managedBy") in (None, "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller") and multi_kueue_queue(
-                new, request
-            ):
-                new = {**new, "spec": {**new["spec"], "managedBy": names.MANAGED_BY_MULTI_KUEUE}}
-            if self._elastic and annotation(new, names.ELASTIC_JOB) == "true" and self.config.on("ElasticJobsViaWorkloadSlices"):
-                new = _with_elastic_gate(new)
+        if to_suspend(new, self.config, request) and not new["spec"].get("suspend"):
+            new = self.kind.suspended(new)
+        if (
+            request.gates.enabled("MultiKueue")
+            and new["spec"].get("managedBy") in (None, "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller")
+            and multi_kueue_queue(new, request)
+        ):
+            new = {**new, "spec": {**new["spec"], "managedBy": names.MANAGED_BY_MULTI_KUEUE}}
+        if self.kind.resource.kind == "Job" and is_elastic(new, request.gates):
+            new = _with_elastic_gate(new)
         return None if new is obj else new
 
     def validate(self, request: WebhookRequest) -> None:
         """Refuse what Kueue cannot work with."""
         new, old = request.obj, request.old
-        if new is None:
+        if new is None or left_alone(request):
             return
-        found = list(create_errors(new, elastic=self._elastic))
-        if self.config.on("AdmissionGatedBy"):
-            found += gate_errors(new, old)
+        found = list(create_errors(new, request.gates))
         if old is not None:
-            default = default_queue(request) and not queue_name(new) and bool(queue_name(old))
-            found += update_errors(new, old, suspended=self.kind.is_suspended(new), was_suspended=self.kind.is_suspended(old), default=default)
-        found += self._own(new, old)
+            suspended, was_suspended = self.kind.is_suspended(new), self.kind.is_suspended(old)
+            found += update_errors(new, old, request.gates, suspended=suspended, was_suspended=was_suspended, default=emptied(new, old, request))
+        found += self._own(new, old, request.gates)
         if found:
             raise Denied.fields(found)
 
@@ -193,47 +242,88 @@ def _with_elastic_gate(job: Tree) -> Tree:
     return {**job, "spec": {**job["spec"], "template": {**template, "spec": spec}}}
 
 
-def job_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
+def job_errors(new: Tree, old: Tree | None, gates: FeatureGates) -> Iterator[FieldError]:
     """Yield what is wrong with a Job beyond the rules of all jobs."""
-    spec = new["spec"]
-    least = annotation(new, names.JOB_MIN_PARALLELISM)
-    at = f"metadata.annotations[{names.JOB_MIN_PARALLELISM}]"
-    if least:
-        count = pods_count(spec)
-        if not least.lstrip("-+").isdigit():
-            yield invalid(at, least, f'strconv.Atoi: parsing "{least}": invalid syntax')
-        elif not 0 < int(least) < count and (old is None or JOB.is_suspended(new)):
-            yield invalid(at, int(least), f"should be between 0 and {count - 1}")
-        if annotation(new, names.ELASTIC_JOB) == "true":
-            yield invalid(at, least, f"{names.JOB_MIN_PARALLELISM} and {names.ELASTIC_JOB} cannot be used together")
-        stopping = "true" in (annotation(new, names.STOPPING), annotation(old, names.STOPPING) if old is not None else "")
-        if old is not None and not JOB.is_suspended(old) and not stopping and old["spec"].get("parallelism") != spec.get("parallelism"):
-            yield forbidden("spec.parallelism", "cannot change when partial admission is enabled and the job is not suspended")
-    equal = annotation(new, names.JOB_COMPLETIONS_EQUAL_PARALLELISM)
-    if equal:
-        at = f"metadata.annotations[{names.JOB_COMPLETIONS_EQUAL_PARALLELISM}]"
-        if equal not in ("true", "false", "1", "0", "t", "f", "T", "F", "TRUE", "FALSE", "True", "False"):
-            yield invalid(at, equal, f'strconv.ParseBool: parsing "{equal}": invalid syntax')
-        elif equal in ("true", "1", "t", "T", "TRUE", "True"):
-            if spec.get("completionMode", "NonIndexed") == "NonIndexed":
-                yield invalid(at, equal, "should not be enabled for NonIndexed jobs")
-            if spec.get("completions") != spec.get("parallelism"):
-                yield invalid(
-                    "spec.completions",
-                    spec.get("completions"),
-                    f"should be equal to parallelism when {names.JOB_COMPLETIONS_EQUAL_PARALLELISM} is true",
-                )
-    yield from template_errors(spec["template"], "spec.template.metadata.annotations", pods_count(spec))
+    if old is None or _given(new, names.JOB_MIN_PARALLELISM) != _given(old, names.JOB_MIN_PARALLELISM):
+        yield from _least_errors(new, gates)
+    yield from _equal_errors(new)
+    if old is not None:
+        yield from _partial_update_errors(new, old)
+    if gates.enabled("TopologyAwareScheduling"):
+        yield from _job_topology_errors(new, gates)
 
 
-def job_set_errors(new: Tree, old: Tree | None) -> Iterator[FieldError]:
+def _given(job: Tree, key: str) -> str | None:
+    found: str | None = (job["metadata"].get("annotations") or {}).get(key)
+    return found
+
+
+def _least_errors(job: Tree, gates: FeatureGates) -> Iterator[FieldError]:
+    text = _given(job, names.JOB_MIN_PARALLELISM)
+    if text is None:
+        return
+    least, count = read_int(text), pods_count(job["spec"])
+    if least is None:
+        yield invalid(LEAST_PATH, text, int_fault(text))
+    elif not 0 < least < count:
+        yield invalid(LEAST_PATH, least, f"should be between 0 and {count - 1}")
+    if is_elastic(job, gates):
+        yield invalid(LEAST_PATH, text, "partial admission and elastic job cannot be used together")
+
+
+def _equal_errors(job: Tree) -> Iterator[FieldError]:
+    text, spec = _given(job, names.JOB_COMPLETIONS_EQUAL_PARALLELISM), job["spec"]
+    if text is None or text in FALSE:
+        return
+    if text not in TRUE:
+        yield invalid(EQUAL_PATH, text, f'strconv.ParseBool: parsing "{text}": invalid syntax')
+        return
+    if spec.get("completionMode", "NonIndexed") == "NonIndexed":
+        yield invalid(EQUAL_PATH, text, "should not be enabled for NonIndexed jobs")
+    if spec.get("completions", 1) != spec.get("parallelism", 1):
+        words = f"should be equal to parallelism when {names.JOB_COMPLETIONS_EQUAL_PARALLELISM} annotation is true"
+        yield invalid("spec.completions", spec.get("completions"), words)
+
+
+def _partial_update_errors(new: Tree, old: Tree) -> Iterator[FieldError]:
+    partial = _given(old, names.JOB_MIN_PARALLELISM) is not None
+    if partial and not old["spec"].get("suspend") and old["spec"].get("parallelism", 1) != new["spec"].get("parallelism", 1):
+        yield forbidden("spec.parallelism", "cannot change when partial admission is enabled and the job is not suspended")
+    after, before = ((_given(each, names.JOB_COMPLETIONS_EQUAL_PARALLELISM) or "") in TRUE for each in (new, old))
+    if after != before and not JOB.is_suspended(new) and not JOB.is_suspended(old):
+        yield forbidden(EQUAL_PATH, f"{IMMUTABLE} while the job is not suspended")
+
+
+def _job_topology_errors(job: Tree, gates: FeatureGates) -> Iterator[FieldError]:
+    path = "spec.template.metadata.annotations"
+    template = job["spec"]["template"]
+    found = template_errors(template, path, gates)
+    if found:
+        yield from found
+        return
+    if is_elastic(job, gates):
+        for key, what in ((names.REQUIRED_TOPOLOGY, "required"), (names.PREFERRED_TOPOLOGY, "preferred")):
+            if key in annotations_of(template):
+                yield forbidden(f"{path}.{key}", f"{what} topology is not supported with elastic jobs")
+                return
+    yield from size_errors(template, path, pods_count(job["spec"]))
+
+
+def job_set_errors(new: Tree, old: Tree | None, gates: FeatureGates) -> Iterator[FieldError]:
     """Yield what is wrong with a JobSet beyond the rules of all jobs."""
+    if not gates.enabled("TopologyAwareScheduling"):
+        return
     templates = []
+    for replicated in new["spec"].get("replicatedJobs") or ():
+        why = unreadable(replicated["template"]["spec"]["template"])
+        if why:
+            raise Denied(why)
     for number, replicated in enumerate(new["spec"].get("replicatedJobs") or ()):
         template = replicated["template"]["spec"]["template"]
-        path = f"spec.replicatedJobs[{number}].template.metadata.annotations"
+        path = f"spec.replicatedJobs[{number}].template.spec.template.metadata.annotations"
         count = replicated.get("replicas", 1) * pods_count(replicated["template"]["spec"])
-        yield from template_errors(template, path, count)
+        yield from template_errors(template, path, gates)
+        yield from size_errors(template, path, count)
         templates.append((template, path, count))
     yield from group_errors(templates)
 
@@ -245,11 +335,11 @@ def webhooks(config: KueueConfig) -> list[Webhook]:
     """Return the webhooks of Jobs and JobSets."""
     found = []
     if "batch/job" in config.frameworks:
-        job = JobWebhook(config, JOB, own=job_errors, elastic=True)
+        job = JobWebhook(config, JOB, job_errors)
         found.append(Webhook("mjob.kb.io", ("jobs.batch",), ("CREATE",), mutate=job.mutate))
         found.append(Webhook("vjob.kb.io", ("jobs.batch",), validate=job.validate))
     if "jobset.x-k8s.io/jobset" in config.frameworks:
-        jobset = JobWebhook(config, JobSetIntegration(), own=job_set_errors, elastic=False)
+        jobset = JobWebhook(config, JobSetIntegration(), job_set_errors)
         found.append(Webhook("mjobset.kb.io", ("jobsets.jobset.x-k8s.io",), ("CREATE",), mutate=jobset.mutate))
         found.append(Webhook("vjobset.kb.io", ("jobsets.jobset.x-k8s.io",), validate=jobset.validate))
     return found

@@ -10,24 +10,26 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
 from kubemini.controllers.kueue.integrations.job_marks import prebuilt_name
 from kubemini.controllers.kueue.integrations.pods import annotation, group_name, is_gated, role_hash, terminated
-from kubemini.controllers.kueue.webhooks.gates import gate_errors
 from kubemini.controllers.kueue.webhooks.jobs import (
     create_errors,
-    default_queue,
+    emptied,
+    left_alone,
     managed_above,
     namespace_selected,
+    prebuilt_path,
     update_errors,
     with_defaults,
     with_label,
 )
+from kubemini.controllers.kueue.webhooks.numbers import int_fault, read_int
 from kubemini.controllers.kueue.webhooks.topology import template_errors
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, required
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
 
+PREFIX = "kueue.x-k8s.io/"
 MANAGED_PATH = f"metadata.labels[{names.MANAGED}]"
 TOTAL_PATH = f"metadata.annotations[{names.POD_GROUP_TOTAL_COUNT}]"
-GROUP_PATH = f"metadata.labels[{names.POD_GROUP_NAME}]"
 RETRIABLE_PATH = f"metadata.annotations[{names.RETRIABLE_IN_GROUP}]"
 
 
@@ -54,17 +56,14 @@ class PodWebhook:
     def mutate(self, request: WebhookRequest) -> Tree | None:
         """Gate what has to wait."""
         pod = request.obj
-        if pod is None:
+        if pod is None or left_alone(request):
             return None
         gates = (names.ADMISSION_GATE, *((names.TOPOLOGY_GATE,) if self.config.on("TopologyAwareScheduling") else ()))
         if annotation(pod, names.SUSPENDED_BY_PARENT):
             new = pod
             label = annotation(pod, names.POD_GROUP_POD_INDEX_LABEL)
-            index = (pod["metadata"].get("labels") or {}).get(label) if label else None
-            if index is not None:
-                new = with_label(new, names.POD_GROUP_POD_INDEX, index)
-            if annotation(pod, names.SUSPENDED_BY_PARENT) == "deployment":
-                return self._managed(new, gates, hold=False)
+            if label and self.config.on("TopologyAwareScheduling"):
+                new = with_label(new, names.POD_GROUP_POD_INDEX, (pod["metadata"].get("labels") or {}).get(label, ""))
             new = with_gates(new, *gates)
             return new if annotation(new, names.ROLE_HASH) else with_annotation(new, names.ROLE_HASH, role_hash(new["spec"]))
         if not namespace_selected(self.config, request) or managed_above(pod, self.config, request):
@@ -75,10 +74,10 @@ class PodWebhook:
         return self._managed(new, gates)
 
     @staticmethod
-    def _managed(pod: Tree, gates: tuple[str, ...], *, hold: bool = True) -> Tree:
+    def _managed(pod: Tree, gates: tuple[str, ...]) -> Tree:
         new = with_label(pod, names.MANAGED, "true")
         finalizers = new["metadata"].get("finalizers") or []
-        if hold and names.MANAGED not in finalizers:
+        if names.MANAGED not in finalizers:
             new = {**new, "metadata": {**new["metadata"], "finalizers": [*finalizers, names.MANAGED]}}
         new = with_gates(new, *gates)
         return with_annotation(new, names.ROLE_HASH, role_hash(new["spec"]))
@@ -86,57 +85,61 @@ class PodWebhook:
     def validate(self, request: WebhookRequest) -> None:
         """Refuse what Kueue cannot work with."""
         new, old = request.obj, request.old
-        if new is None:
+        if new is None or left_alone(request) or not (_concerned(new) or (old is not None and _concerned(old))):
             return
-        found = list(pod_errors(new))
-        if queue_name(new) or (old is not None and queue_name(old)):
-            found += create_errors(new)
-            found += template_errors({"metadata": new["metadata"]}, "metadata.annotations")
-            if self.config.on("AdmissionGatedBy"):
-                found += gate_errors(new, old)
+        if old is None:
+            found = list(create_errors(new, request.gates))
+        else:
+            suspended, was_suspended = _suspended(new), _suspended(old)
+            found = list(update_errors(new, old, request.gates, suspended=suspended, was_suspended=was_suspended, default=emptied(new, old, request)))
+        found += pod_errors(new)
+        found += template_errors(new, "metadata.annotations", request.gates)
+        group = group_name(new)
+        if group and prebuilt_name(new) and prebuilt_name(new) != group:
+            found.append(invalid(prebuilt_path(new), prebuilt_name(new), "prebuilt workload and pod group should be equal"))
         if old is not None:
-            found += self._update(new, old, request)
+            if group and annotation(old, names.RETRIABLE_IN_GROUP) == "false" and annotation(new, names.RETRIABLE_IN_GROUP) != "false":
+                found.append(forbidden(RETRIABLE_PATH, "unretriable pod group can't be converted to retriable"))
+            if group_name(old) and group != group_name(old):
+                found.append(invalid(group_path(new), group, "field is immutable"))
         if found:
             raise Denied.fields(found)
 
-    def _update(self, new: Tree, old: Tree, request: WebhookRequest) -> Iterator[FieldError]:
-        if annotation(new, names.SUSPENDED_BY_PARENT):
-            return
-        if queue_name(new) or queue_name(old):
-            suspended, was = _suspended(new), _suspended(old)
-            default = default_queue(request) and not queue_name(new) and bool(queue_name(old))
-            yield from update_errors(new, old, suspended=suspended, was_suspended=was, default=default)
-        if group_name(old) and group_name(new) != group_name(old):
-            yield invalid(GROUP_PATH, group_name(new), "field is immutable")
-        if annotation(old, names.RETRIABLE_IN_GROUP) == "false" and annotation(new, names.RETRIABLE_IN_GROUP) != "false":
-            yield forbidden(RETRIABLE_PATH, "unretriable pod group can't be converted to retriable")
+
+def _concerned(pod: Tree) -> bool:
+    """Tell whether a label or annotation of Kueue stands on a pod at all."""
+    meta = pod["metadata"]
+    return any(key.startswith(PREFIX) for field in ("labels", "annotations") for key in meta.get(field) or ())
 
 
 def _suspended(pod: Tree) -> bool:
     return terminated(pod) or is_gated(pod)
 
 
+def group_path(pod: Tree) -> str:
+    """Return the path of the name of a pod's group: the annotation where there is one, else the label."""
+    return f"metadata.{'annotations' if annotation(pod, names.POD_GROUP_NAME) else 'labels'}[{names.POD_GROUP_NAME}]"
+
+
 def pod_errors(pod: Tree) -> Iterator[FieldError]:
     """Yield what is wrong with the labels and annotations that make groups."""
-    labels = pod["metadata"].get("labels") or {}
-    if names.MANAGED in labels and labels[names.MANAGED] != "true":
+    labels, annotations = pod["metadata"].get("labels") or {}, pod["metadata"].get("annotations") or {}
+    if labels.get(names.MANAGED, "true") != "true":
         yield forbidden(MANAGED_PATH, "managed label value can only be 'true'")
-    group, total = group_name(pod), annotation(pod, names.POD_GROUP_TOTAL_COUNT)
-    if group and not total:
-        words = f"both the '{names.POD_GROUP_TOTAL_COUNT}' annotation and the '{names.POD_GROUP_NAME}' label should be set"
-        yield required(TOTAL_PATH, words)
-    if total and not group:
-        words = f"both the '{names.POD_GROUP_TOTAL_COUNT}' annotation and the '{names.POD_GROUP_NAME}' label should be set"
-        yield required(GROUP_PATH, words)
+    group, total = group_name(pod), annotations.get(names.POD_GROUP_TOTAL_COUNT)
+    kind = "annotation" if annotation(pod, names.POD_GROUP_NAME) else "label"
+    words = f"both the '{names.POD_GROUP_TOTAL_COUNT}' annotation and the '{names.POD_GROUP_NAME}' {kind} should be set"
     if group:
-        yield from rules.errors(GROUP_PATH, group, rules.dns1123_subdomain(group))
-    if total:
-        if not total.lstrip("-+").isdigit():
-            yield invalid(TOTAL_PATH, total, f'strconv.Atoi: parsing "{total}": invalid syntax')
-        elif int(total) < 1:
-            yield invalid(TOTAL_PATH, total, "group total count should be greater than zero")
-    if group and prebuilt_name(pod) and prebuilt_name(pod) != group:
-        yield invalid(f"metadata.annotations[{names.PREBUILT_WORKLOAD}]", prebuilt_name(pod), "prebuilt workload should be equal to the group name")
+        yield from rules.errors(group_path(pod), group, rules.dns1123_subdomain(group))
+    if bool(group) != (total is not None):
+        yield required(TOTAL_PATH if group else group_path(pod), words)
+    elif total is not None:
+        count = read_int(total)
+        if count is None:
+            yield invalid(TOTAL_PATH, total, int_fault(total))
+        elif count < 1:
+            least = f"incorrect annotation value '{names.POD_GROUP_TOTAL_COUNT}={total}': group total count should be greater than zero"
+            yield invalid(TOTAL_PATH, total, least)
 
 
 def webhooks(config: KueueConfig) -> list[Webhook]:
