@@ -266,14 +266,15 @@ class Cache:
         missing = [flavor for flavor in state.flavors() if flavor not in self.flavors]
         if missing:
             reasons.append((names.FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(missing)}"))
-        absent = [check for check, _ in state.checks if check not in self.checks]
+        absent = sorted(check for check, _ in state.checks if check not in self.checks)
         if absent:
             reasons.append((names.ADMISSION_CHECK_NOT_FOUND, f"references missing AdmissionCheck(s): {','.join(absent)}"))
-        inactive = [check for check, _ in state.checks if check in self.checks and not conditions.is_true(self.checks[check], names.ACTIVE)]
+        inactive = sorted(check for check, _ in state.checks if check in self.checks and not conditions.is_true(self.checks[check], names.ACTIVE))
         if inactive:
             reasons.append((names.ADMISSION_CHECK_INACTIVE, f"references inactive AdmissionCheck(s): {','.join(inactive)}"))
         reasons += self._multi_kueue(state)
-        reasons += self._topologies(state)
+        if reasons or not self._of_controller(state, MULTI_KUEUE):  # with MultiKueue the places are those of the workers
+            reasons += self._topologies(state)
         if reasons:
             return QueueHealth(False, reasons[0][0], f"Can't admit new workloads: {', '.join(message for _, message in reasons)}.")
         return QueueHealth(True, names.READY, "Can admit new workloads")
@@ -282,26 +283,32 @@ class Cache:
         tree = self.checks.get(check)
         return tree["spec"].get("controllerName", "") if tree is not None else ""
 
+    def _of_controller(self, state: QueueState, controller: str) -> list[str]:
+        return sorted(check for check, _ in state.checks if self._controller(check) == controller)
+
     def _multi_kueue(self, state: QueueState) -> list[tuple[str, str]]:
-        multi = [check for check, _ in state.checks if self._controller(check) == MULTI_KUEUE]
-        provisioning = [check for check, _ in state.checks if self._controller(check) == PROVISIONING]
+        multi, provisioning = self._of_controller(state, MULTI_KUEUE), self._of_controller(state, PROVISIONING)
         found = []
         if len(multi) > 1:
-            found.append((names.MULTIPLE_MULTI_KUEUE_CHECKS, f"references multiple MultiKueue AdmissionChecks: {','.join(multi)}"))
-        per_flavor = [check for check, on in state.checks if on and self._controller(check) == MULTI_KUEUE]
-        if per_flavor:
-            found.append((names.MULTI_KUEUE_CHECK_PER_FLAVOR, f"cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(per_flavor)}"))
+            words = "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found:"
+            found.append((names.MULTIPLE_MULTI_KUEUE_CHECKS, f"{words} {','.join(multi)}"))
+        every = set(state.flavors())
+        narrow = sorted(check for check, on in state.checks if check in multi and on and set(on) != every)
+        if narrow:
+            found.append((names.MULTI_KUEUE_CHECK_PER_FLAVOR, f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(narrow)}"))
         if multi and provisioning:
-            found.append((names.MULTI_KUEUE_WITH_PROVISIONING, "cannot use both MultiKueue and ProvisioningRequest AdmissionChecks"))
+            words = "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found:"
+            found.append((names.MULTI_KUEUE_WITH_PROVISIONING, f"{words} {','.join(multi)}, {','.join(provisioning)}"))
         return found
 
     def _topologies(self, state: QueueState) -> list[tuple[str, str]]:
+        found = []
         for flavor in state.flavors():
             tree = self.flavors.get(flavor)
             topology = (tree["spec"].get("topologyName") or "") if tree is not None else ""
             if topology and topology not in self.topologies:
-                return [(names.TOPOLOGY_NOT_FOUND, f'there is no Topology "{topology}" for TAS flavor "{flavor}"')]
-        return []
+                found.append((names.TOPOLOGY_NOT_FOUND, f'there is no Topology "{topology}" for TAS flavor "{flavor}"'))
+        return found
 
     # ------------------------------------------------------------------ Workloads
 

@@ -193,8 +193,13 @@ class Hub:
         elif pending.push(info, self._shape(info)):
             self._due(queue)
 
-    def requeue(self, info: Info, *, park: bool) -> None:
-        """Put a Workload back after a try in vain; `park` closes the line of its shape until a retry."""
+    def no_fit(self, key: str) -> str:
+        """Return why a Workload that waits is not tried: the reason that one of the same shape got, or ""."""
+        known = self.waits_in.get(key)
+        return self.pending[known[0]].why_parked(key) if known is not None and known[0] in self.pending else ""
+
+    def requeue(self, info: Info, *, park: bool, why: str = "") -> None:
+        """Put a Workload back after a try in vain; `park` closes the line of its shape until a retry, for the reason `why`."""
         pending = self.pending.get(info.queue)
         fresh = self.workloads.get_key(info.key)
         if pending is None or fresh is None or fresh["metadata"]["uid"] != info.uid or not admissible(fresh) or self._queue_of(fresh) != info.queue:
@@ -203,7 +208,7 @@ class Hub:
         pending.in_flight = None
         mark = self._shape(info)
         if park:
-            pending.park(mark)
+            pending.park(mark, why)
         changed = fresh["spec"] is not info.tree["spec"]
         self._note(info.key, info.queue, info.local_queue)
         if changed:

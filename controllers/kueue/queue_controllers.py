@@ -76,8 +76,8 @@ class ClusterQueueController(Controller):
                 if smaller is not None:
                     await self._ctx.client.update(CLUSTER_QUEUES, smaller)
                     return None
-        elif not tree["metadata"].get("finalizers"):
-            await self._ctx.client.update(CLUSTER_QUEUES, with_finalizer(tree, names.RESOURCE_IN_USE))
+        elif (kept := with_finalizer(tree, names.RESOURCE_IN_USE)) is not tree:
+            await self._ctx.client.update(CLUSTER_QUEUES, kept)
             return None
         draft = Draft(tree, self._ctx.env.stamp())
         health = self.hub.cache.health(key)

@@ -23,6 +23,8 @@ class Line:
     shape: str
     heap: list[tuple[Rank, str]] = field(default_factory=list)
     parked: bool = False
+    why: str = ""
+    """Why it is parked: the reason that the one that was tried got."""
     listed: tuple[Rank, str] | None = None
     """The head as the queue's heap of heads has it."""
 
@@ -101,12 +103,13 @@ class Pending:
         self.entries[info.key] = _Entry(info, self._rank(info), None)
         self._aside[info.key] = None
 
-    def park(self, shape: str) -> None:
-        """Close the line of a shape that does not fit, until a retry."""
+    def park(self, shape: str, why: str = "") -> None:
+        """Close the line of a shape that does not fit, until a retry; `why` is what the one that was tried got to know."""
         line = self.lines.get(shape)
         if line is None:
             line = self.lines[shape] = Line(shape)
         line.parked = True
+        line.why = why
         line.listed = None
 
     def remove(self, key: str) -> Info | None:
@@ -187,6 +190,11 @@ class Pending:
         """Return a waiting Workload."""
         entry = self.entries.get(key)
         return entry.info if entry is not None else None
+
+    def why_parked(self, key: str) -> str:
+        """Return why the line of a waiting Workload is closed, or "" where it is not."""
+        entry = self.entries.get(key)
+        return entry.line.why if entry is not None and entry.line is not None and entry.line.parked else ""
 
     def active(self) -> Iterator[Info]:
         """Yield those in open lines."""

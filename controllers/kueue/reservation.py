@@ -11,6 +11,7 @@ from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.runtime.env import from_stamp
 
 READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
+OWNER_GONE = "The workload's owner no longer exists"
 
 
 def reserve(draft: Draft, admission: Tree, queue: str) -> None:
@@ -73,7 +74,7 @@ def refuse(draft: Draft, reason: str, message: str) -> bool:
 
 def evict(draft: Draft, reason: str, message: str, cause: str, now: str) -> bool:
     """Tell a Workload to give its quota back; it holds it until its job has stopped. Tell whether an event is due (it was admitted to quota)."""
-    draft.mark(names.EVICTED, True, reason, message)
+    draft.mark(names.EVICTED, True, eviction_reason(reason, cause), message)
     checks = draft.get("admissionChecks")
     if checks:
         draft.set("admissionChecks", [_reset(check, now) for check in checks])
@@ -93,19 +94,23 @@ def evict(draft: Draft, reason: str, message: str, cause: str, now: str) -> bool
 
 
 def _reset(check: Tree, now: str) -> Tree:
-    if check["state"] == PENDING and "podSetUpdates" not in check:
+    if check["state"] == PENDING:
         return check
-    new = {key: value for key, value in check.items() if key not in ("podSetUpdates", "requeueAfterSeconds")}
-    if check["state"] != PENDING:
-        new |= {"state": PENDING, "message": f"Reset to Pending after eviction. Previously: {check['state']}", "lastTransitionTime": now}
-        if check["state"] == RETRY:
-            new["retryCount"] = check.get("retryCount", 0) + 1
+    new = {key: value for key, value in check.items() if key not in ("podSetUpdates", "retryCount")}
+    new |= {"state": PENDING, "message": f"Reset to Pending after eviction. Previously: {check['state']}", "lastTransitionTime": now}
+    if check["state"] == RETRY:
+        new["retryCount"] = check.get("retryCount", 0) + 1
     return new
 
 
-def eviction_event(reason: str, cause: str = "") -> str:
+def eviction_reason(reason: str, cause: str) -> str:
+    """Return the reason that stands in the condition: that of a deactivation says what brought it."""
+    return f"{reason}DueTo{cause}" if reason == names.DEACTIVATED and cause else reason
+
+
+def eviction_event(reason: str) -> str:
     """Return the reason of the event about an eviction."""
-    return f"EvictedDueTo{reason}{cause}"
+    return f"EvictedDueTo{reason}"
 
 
 def pending_reason(config: KueueConfig) -> str:

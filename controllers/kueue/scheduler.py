@@ -127,7 +127,8 @@ class Scheduler(Controller):
         lost_for_now = entry.requeue is Requeue.FAILED_AFTER_NOMINATION and (entry.outcome is Outcome.BLOCKED or not progress)
         waits = entry.requeue is Requeue.PENDING_PREEMPTION or lost_for_now or (queue.strict and not immediate)
         park = not immediate and (not queue.strict or entry.requeue is Requeue.NAMESPACE_MISMATCH)
-        self.hub.requeue(info, park=park)
+        fits_nowhere = entry.requeue in (Requeue.NO_FIT, Requeue.NO_CANDIDATES)
+        self.hub.requeue(info, park=park, why=reservation.coarse(self.hub.config, entry.reason) if fits_nowhere else "")
         if waits and not park and info.key in pending.entries:
             pending.blocked = info.key
 

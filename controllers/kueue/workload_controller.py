@@ -22,7 +22,6 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.env import from_stamp, to_stamp
 from kubemini.runtime.keys import key_of, split_key
 
-DEACTIVATION_CAUSES = (names.REQUEUING_LIMIT_EXCEEDED, names.MAXIMUM_EXECUTION_TIME_EXCEEDED, names.EVICTED_BY_ADMISSION_CHECK)
 SCHEDULED = (
     names.NO_MATCHING_FLAVOR,
     names.WAITING_FOR_QUOTA,
@@ -33,6 +32,8 @@ SCHEDULED = (
     names.ON_HOLD,
 )
 """Reasons that only the scheduler (or a job) gives, and that stay until it says something else."""
+BYPASSING = (names.DEACTIVATED, names.PENDING_EVALUATION, names.SUSPENDED, names.PENDING)
+"""Reasons that give way to what was found of a Workload of the same shape: nobody has tried this one since."""
 
 
 @dataclass(slots=True)
@@ -150,7 +151,7 @@ class WorkloadController(Controller):
             return False
         if names.JOB_UID in (meta.get("labels") or {}) and self.config.on("FinishOrphanedWorkloads") and not conditions.finished(tree):
             draft = Draft(tree, self._ctx.env.stamp())
-            draft.mark(names.FINISHED, True, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
+            draft.mark(names.FINISHED, True, names.OWNER_NOT_FOUND, reservation.OWNER_GONE)
             await self._ctx.client.update_status(WORKLOADS, draft.tree())
             return True
         if "deletionTimestamp" in meta or (conditions.finished(tree) and names.JOB_UID in (meta.get("labels") or {})):
@@ -169,10 +170,16 @@ class WorkloadController(Controller):
         if left > 0:
             return left
         namespace, name = split_key(key_of(tree))
+        free = without_finalizer(tree, names.RESOURCE_IN_USE)
         try:
+            if free is not None:
+                tree = await update_workload(self._ctx, free)
+            if "deletionTimestamp" in tree["metadata"]:
+                return None
             await self._ctx.client.delete(WORKLOADS, name, namespace=namespace, uid=tree["metadata"]["uid"])
         except NotFound:
             return None
+        self._ctx.recorder.event(tree, "Normal", "Deleted", "Deleted finished workload due to elapsed retention")
         return None
 
     async def _follow_class(self, tree: Tree) -> bool:
@@ -198,8 +205,11 @@ class WorkloadController(Controller):
             if self._back_off(tree, this, now):
                 return None
         elif not conditions.evicted(tree):
-            self._deactivate(tree, this)
+            self._deactivate(this)
             self._sync(this, tree, now)
+            return None
+        elif draft.get("requeueState") is not None:
+            self._clear_requeuing(draft)
             return None
         local = self._local_queues.get(tree["spec"].get("queueName", ""), tree["metadata"]["namespace"])
         if self._restarted(draft, local):
@@ -265,19 +275,20 @@ class WorkloadController(Controller):
     def _overdue(tree: Tree) -> bool:
         return any(check["state"] == reservation.RETRY for check in (tree.get("status") or {}).get("admissionChecks") or ())
 
-    def _deactivate(self, tree: Tree, this: _Pass) -> None:
-        draft = this.draft
-        target = draft.condition(names.DEACTIVATION_TARGET)
-        reason, message, cause = names.DEACTIVATED, "The workload is deactivated", ""
-        if target is not None and target["status"] == "True":
+    def _deactivate(self, this: _Pass) -> None:
+        target = this.draft.condition(names.DEACTIVATION_TARGET)
+        message, cause = "The workload is deactivated", ""
+        if target is not None:
             cause = target["reason"]
             message = f"{message} due to {target['message']}"
-            draft.drop(names.DEACTIVATION_TARGET)
+        self._clear_requeuing(this.draft)
+        self._evict(this, names.DEACTIVATED, message, cause)
+
+    @staticmethod
+    def _clear_requeuing(draft: Draft) -> None:
+        draft.drop(names.DEACTIVATION_TARGET)
         if draft.get("requeueState") is not None:
             draft.set("requeueState", None)
-        full = f"{reason}DueTo{cause}" if cause else reason
-        if reservation.evict(draft, full, message, "", self._ctx.env.stamp()):
-            this.event("Normal", reservation.eviction_event(full), message)
 
     def _restarted(self, draft: Draft, local: Tree | None) -> bool:
         requeued = draft.condition(names.REQUEUED)
@@ -340,11 +351,16 @@ class WorkloadController(Controller):
         if condition is None or condition["status"] == "True":
             return
         reason = condition["reason"]
+        if fine and reason in BYPASSING:
+            twins = self.hub.no_fit(key_of(tree))
+            if twins:
+                reservation.refuse(draft, twins, "Bypassed scheduling evaluation because an equivalent workload recently failed")
+                return
         if reason in SCHEDULED or reason in (names.PENDING_EVALUATION, names.PENDING):
             return
         if reason in (names.MISCONFIGURED, names.SUSPENDED) and not _about_queues(condition["message"]):
             return
-        reservation.refuse(draft, reservation.pending_reason(self.config), "The workload is waiting for quota reservation")
+        reservation.refuse(draft, reservation.pending_reason(self.config), "Workload is pending evaluation in the scheduling queue")
 
     def _inadmissible(self, name: str, local: Tree | None) -> tuple[str, str] | None:
         if local is None:
@@ -396,7 +412,7 @@ class WorkloadController(Controller):
         if rejected and not conditions.evicted(tree):
             message = _listed("Rejected", rejected)
             if this.draft.mark(names.DEACTIVATION_TARGET, True, names.EVICTED_BY_ADMISSION_CHECK, message):
-                this.event("Warning", "AdmissionCheckRejected", f"Deactivating workload because {message}")
+                this.event("Warning", "AdmissionCheckRejected", f"Deactivated due to {message}")
             return True
         retried = [check for check in checks if check["state"] == reservation.RETRY]
         if retried and not conditions.evicted(tree):
@@ -418,20 +434,20 @@ class WorkloadController(Controller):
                     self._evict(this, reason, f"The {word} is stopped")
                     return True
                 continue
-            problem = ""
             if obj is None or "deletionTimestamp" in obj["metadata"]:
-                problem = f"{word} {label} is terminating or missing"
+                why, problem = names.MISCONFIGURED, f"{word} {label} is terminating or missing"
             elif _stopped(obj):
-                problem = f"{word} {label} is stopped"
-            if problem:
-                reservation.refuse(this.draft, names.SUSPENDED if self.config.reasons else names.INADMISSIBLE, problem)
-                self._sync(this, tree, now)
-                return True
+                why, problem = names.SUSPENDED, f"{word} {label} is stopped"
+            else:
+                continue
+            reservation.refuse(this.draft, why if self.config.reasons else names.INADMISSIBLE, problem)
+            self._sync(this, tree, now)
+            return True
         return False
 
     def _evict(self, this: _Pass, reason: str, message: str, cause: str = "") -> None:
         if reservation.evict(this.draft, reason, message, cause, self._ctx.env.stamp()):
-            this.event("Normal", reservation.eviction_event(reason), message)
+            this.event("Normal", reservation.eviction_event(reservation.eviction_reason(reason, cause)), message)
 
     def _pods_ready(self, tree: Tree, this: _Pass, now: float) -> bool:
         """Evict a Workload whose pods were not ready in time."""
@@ -477,7 +493,7 @@ class WorkloadController(Controller):
             message = "exceeding the maximum execution time"
             this.draft.mark(names.DEACTIVATION_TARGET, True, names.MAXIMUM_EXECUTION_TIME_EXCEEDED, message)
             this.draft.set("accumulatedPastExecutionTimeSeconds", None)
-            this.event("Warning", names.MAXIMUM_EXECUTION_TIME_EXCEEDED, message)
+            this.event("Warning", names.MAXIMUM_EXECUTION_TIME_EXCEEDED, f"The maximum execution time ({limit}s) exceeded")
 
 
 def _stopped(tree: Tree) -> bool:
@@ -500,5 +516,6 @@ def _about_queues(message: str) -> bool:
 
 
 def _listed(state: str, checks: Sequence[Tree]) -> str:
-    texts = "; ".join(f'"{check["name"]}" ({check.get("message", "")})' for check in checks)
+    named = sorted(checks, key=lambda check: str(check["name"]))
+    texts = "; ".join(f'"{check["name"]}" ({check["message"]})' if check.get("message") else f'"{check["name"]}"' for check in named)
     return f"AdmissionCheck{'s' if len(checks) > 1 else ''} in {state} state: {texts}"

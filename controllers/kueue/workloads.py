@@ -206,3 +206,9 @@ def holding(workload: Tree, *, boost: bool = False) -> Info:
         admitted=conditions.admitted(workload),
         evicted=conditions.evicted(workload),
     )
+
+
+def shrunk_pod_sets(workload: Tree) -> frozenset[str]:
+    """Return the pod sets that have fewer pods now than were admitted."""
+    sizes = {each["name"]: each.get("count", 0) for each in pod_sets_of(workload)}
+    return frozenset(each["name"] for each in assignments(workload) if (each.get("count") or 0) > sizes.get(each["name"], 0))

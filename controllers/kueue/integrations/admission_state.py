@@ -9,9 +9,10 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.workloads import pod_sets_of, reclaimable_pods
+from kubemini.controllers.kueue.workloads import pod_sets_of, reclaimable_pods, shrunk_pod_sets
 from kubemini.controllers.kueue.writing import write_status
 from kubemini.runtime.controller import Context
+from kubemini.runtime.env import from_stamp
 
 REQUEUED_REASONS = (names.PREEMPTED, names.EVICTED_BY_NODE_FAILURES)
 
@@ -48,6 +49,14 @@ async def release_quota(ctx: Context, hub: Hub, workload: Tree, *, single_pod: b
     return await write_status(ctx, workload, change)
 
 
+def kept_for(workload: Tree, keep: float | None, now: float) -> float | None:
+    """Return for how many seconds more the job of a Workload that Kueue has deactivated is kept; None where it is kept for good."""
+    condition = conditions.find(workload, names.EVICTED)
+    if keep is None or condition is None or conditions.active(workload) or not condition["reason"].startswith(f"{names.DEACTIVATED}DueTo"):
+        return None
+    return max(0.0, from_stamp(condition["lastTransitionTime"]) + keep - now)
+
+
 async def report_pods_ready(ctx: Context, workload: Tree, *, ready: bool) -> bool:
     """Write PodsReady where it changes. Tell whether something was written."""
     wanted = pods_ready_condition(workload, ready=ready)
@@ -66,10 +75,14 @@ async def report_pods_ready(ctx: Context, workload: Tree, *, ready: bool) -> boo
 
 
 async def give_back(ctx: Context, workload: Tree, done: Mapping[str, int]) -> bool:
-    """Write down, by pod set, whose pods are done and need their quota no longer; never fewer than before. Tell whether something was written."""
+    """Write down, by pod set, whose pods are done and need their quota no longer. Tell whether something was written.
+
+    Never fewer than before, but of pod sets that an elastic job has shrunk since.
+    """
     counts = {each["name"]: each["count"] for each in pod_sets_of(workload)}
     known = reclaimable_pods(workload)
-    wanted = dict(known) if conditions.reserved(workload) else {}
+    shrunk = shrunk_pod_sets(workload) if (workload["metadata"].get("annotations") or {}).get(names.ELASTIC_JOB) == "true" else ()
+    wanted = {name: count for name, count in known.items() if name not in shrunk} if conditions.reserved(workload) else {}
     for name, count in done.items():
         if name in counts:
             wanted[name] = min(counts[name], max(count, wanted.get(name, 0)))

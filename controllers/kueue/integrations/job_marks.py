@@ -13,6 +13,15 @@ def prebuilt_name(job: Tree) -> str:
     return found
 
 
+def kept_annotations(job: Tree, *, gates: bool) -> dict[str, str]:
+    """Return the annotations of a job that its Workload gets: parameters of provisioning and, with `gates`, those that gate its admission."""
+    given: dict[str, str] = job["metadata"].get("annotations") or {}
+    found = {key: value for key, value in given.items() if key.startswith(names.PROVISIONING_PARAMETER_PREFIX)}
+    if gates and given.get(names.ADMISSION_GATED_BY):
+        found[names.ADMISSION_GATED_BY] = given[names.ADMISSION_GATED_BY]
+    return found
+
+
 def max_execution_time(job: Tree) -> int | None:
     """Return the seconds that a job may be admitted, or None."""
     text = (job["metadata"].get("labels") or {}).get(names.MAX_EXEC_TIME_SECONDS, "")

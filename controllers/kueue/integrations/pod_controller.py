@@ -6,18 +6,20 @@ Keys are ``pod|namespace/name`` and ``group|namespace/group``. Pods cannot be su
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from kubemini.api.resources import PODS, PRIORITY_CLASSES, WORKLOAD_PRIORITY_CLASSES, WORKLOADS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
-from kubemini.controllers.kueue import conditions
+from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.integrations.admission_state import give_back, release_quota, report_pods_ready
+from kubemini.controllers.kueue.integrations.admission_state import give_back, kept_for, release_quota, report_pods_ready
 from kubemini.controllers.kueue.integrations.ancestors import queue_name
+from kubemini.controllers.kueue.integrations.following import follow_gates, follow_priority, follow_queue, waiting_for
 from kubemini.controllers.kueue.integrations.framework import Permanent
-from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
+from kubemini.controllers.kueue.integrations.job_marks import kept_annotations, max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.pods import (
     Match,
     Pods,
@@ -33,7 +35,7 @@ from kubemini.controllers.kueue.integrations.pods import (
     owners,
     role_of,
     started,
-    targeted,
+    target,
     terminated,
 )
 from kubemini.controllers.kueue.integrations.podsets import start_infos
@@ -117,7 +119,9 @@ class PodController(Controller):
             return None
         pods = Pods(name, members)
         if workload is not None and not _is_group(workload):
-            self._event(pods.first, "Warning", "WorkloadNameConflict", f"Workload {rest} exists and is not that of a pod group")
+            words = f'A Workload named "{name}" already exists but is not a pod group workload; this pod group cannot be admitted'
+            self._event(pods.first, "Warning", "WorkloadNameConflict", words)
+            await self._finalize([pod for pod in members if not counts(pod)])
             return None
         return await self._pass(pods, workload)
 
@@ -130,7 +134,7 @@ class PodController(Controller):
         workload = next(iter(self._workloads.by_index("owner", pod["metadata"]["uid"])), None)
         if deleting(pod):
             if workload is not None and "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload):
-                await self._mark_finished(workload, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
+                await self._mark_finished(workload, names.OWNER_NOT_FOUND, reservation.OWNER_GONE)
             if workload is not None:
                 await self._drop_workload_finalizer(self._workloads.get_key(key_of(workload)) or workload)
             await self._finalize([pod])
@@ -141,11 +145,17 @@ class PodController(Controller):
         open_ = workload is not None and "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload)
         if workload is not None and open_ and pods.group:
             compared = match(pods, workload)
-            if not compared.known:
+            if not compared.known or max_execution_time(pods.first) != workload["spec"].get("maximumExecutionTimeSeconds"):
                 await self._delete_workload(workload)
                 return None
             if await self._tidy(pods, workload, compared) or await self._replacements(pods, workload, compared):
                 return None
+            gone = {pod["metadata"]["uid"] for pod in (*compared.excess, *compared.replaced)}
+            pods = Pods(pods.group, [pod for pod in pods.pods if pod["metadata"]["uid"] not in gone])
+            if not pods.pods:
+                return None
+        if workload is not None and open_ and await self._follow(pods, workload):
+            return None
         if workload is not None and conditions.finished(workload):
             await self._finalize(pods.pods)
             if await self._drop_workload_finalizer(workload):
@@ -172,18 +182,39 @@ class PodController(Controller):
             return await self._evicted(pods, workload)
         if conditions.admitted(workload):
             await self._start(pods, workload)
-        elif not pods.suspended() and not pods.serving:
+        elif pods.suspended():
+            await self._waiting(pods, workload)
+        elif not pods.serving:
             await self._stop(pods, "NotAdmitted", "Not admitted by cluster queue", everything=False)
         return None
+
+    async def _follow(self, pods: Pods, workload: Tree) -> bool:
+        """Bring admission gates and priority in line with the pods. Tell whether something was written."""
+        if pods.serving:
+            return False
+
+        def say(message: str) -> None:
+            self._event(pods.first, "Normal", names.UPDATED_WORKLOAD, message)
+
+        if self.config.on("AdmissionGatedBy") and await follow_gates(self._ctx, pods.first, workload, say):
+            return True
+        return await follow_priority(self._ctx, self._classes, pods.first, workload, say)
+
+    async def _waiting(self, pods: Pods, workload: Tree) -> None:
+        """Tell pods what their checks wait for, and move their Workload to the queue that they name now."""
+        if conditions.reserved(workload):
+            waiting = waiting_for(workload)
+            for pod in pods.pods if waiting else ():
+                self._event(pod, "Normal", names.UPDATED_ADMISSION_CHECK, waiting)
+        elif not pods.serving:
+            await follow_queue(self._ctx, pods.first, workload)
 
     # ------------------------------------------------------------------ the Workload
 
     async def _compose(self, pods: Pods) -> float | None:
         first = pods.first
         if prebuilt_name(first):
-            running = [pod for pod in pods.pods if not terminated(pod) and not is_gated(pod) and not deleting(pod)]
-            if running:
-                await self._stop(pods, "WorkloadDeleted", "missing workload", everything=True)
+            await self._stop(pods, "NoMatchingWorkload", "missing workload", everything=False)
             gone = [pod for pod in pods.pods if deleting(pod)]
             await self._finalize(gone)
             return None
@@ -199,8 +230,10 @@ class PodController(Controller):
             return None
         try:
             pod_sets = pods.pod_sets()
+            labels = pods.labels(self.config.labels_to_copy)
         except Uncomposable as problem:
-            self._event(first, "Warning", names.ERR_WORKLOAD_COMPOSE, str(problem))
+            if problem.retriable:
+                self._event(first, "Warning", names.ERR_WORKLOAD_COMPOSE, str(problem))
             return None
         meta = first["metadata"]
         spec: Tree = {"podSets": pod_sets, "queueName": queue_name(first), "active": True}
@@ -209,15 +242,18 @@ class PodController(Controller):
         seconds = max_execution_time(first)
         if seconds is not None:
             spec["maximumExecutionTimeSeconds"] = seconds
+        annotations = kept_annotations(first, gates=self.config.on("AdmissionGatedBy"))
         metadata: Tree = {"namespace": meta["namespace"], "finalizers": [names.RESOURCE_IN_USE]}
         if pods.group:
-            metadata |= {"name": pods.group, "annotations": {names.IS_GROUP_WORKLOAD: "true"}, "ownerReferences": owners(pods.pods, {})}
+            metadata |= {"name": pods.group, "ownerReferences": owners(pods.pods, {})}
+            annotations[names.IS_GROUP_WORKLOAD] = "true"
         else:
             metadata |= {
                 "name": workload_name("Pod", "", meta["name"], meta["uid"]),
-                "labels": {names.JOB_UID: meta["uid"]},
                 "ownerReferences": [owner_reference({**first, "apiVersion": "v1", "kind": "Pod"})],
             }
+            labels[names.JOB_UID] = meta["uid"]
+        metadata |= {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
         try:
             priority = resolve(first, pod_sets, self._classes, self._pod_classes)
         except ClassMissing as missing:
@@ -330,26 +366,33 @@ class PodController(Controller):
         await self._stop(pods, reason, condition["message"], everything=False)
         now = self._ctx.env.now()
         if not conditions.reserved(workload):
-            return None
+            return await self._expire(pods, workload)
         if pods.active(now):
             ends = [from_stamp(pod["metadata"]["deletionTimestamp"]) - now for pod in pods.pods if deleting(pod) and not terminated(pod)]
             return max(0.05, min(ends)) if ends else None
         await release_quota(self._ctx, self.hub, workload, single_pod=not pods.group)
         return None
 
+    async def _expire(self, pods: Pods, workload: Tree) -> float | None:
+        """Delete what Kueue has deactivated, once it was kept long enough."""
+        left = kept_for(workload, self.config.keep_deactivated, self._ctx.env.now())
+        if left is None or left > 0:
+            return left
+        await self._delete(pods.first)
+        self._event(pods.first, "Normal", "Deleted", "Deleted job: deactivation retention period expired")
+        await self._finalize(pods.pods)
+        return None
+
     async def _stop(self, pods: Pods, reason: str, message: str, *, everything: bool) -> None:
         for pod in pods.pods:
-            if terminated(pod) or (is_gated(pod) and not everything):
-                if everything:
-                    await self._finalize([pod])
+            if not everything and (terminated(pod) or is_gated(pod)):
                 continue
             if not deleting(pod):
-                try:
-                    if not everything:
-                        await self._ctx.client.update_status(PODS, targeted(pod, reason, message, self._ctx.env.stamp()))
-                except NotFound:
-                    continue
-                await self._delete(pod)
+                meta = pod["metadata"]
+                patch = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": [target(reason, message, self._ctx.env.stamp())]}}
+                with suppress(NotFound, Conflict):
+                    await self._ctx.client.patch(PODS, meta["name"], patch, namespace=meta["namespace"], type="strategic", subresource="status")
+                    await self._delete(pod)
                 self._event(pod, "Normal", names.STOPPED, message)
             if everything:
                 await self._finalize([pod])

@@ -99,9 +99,7 @@ def counts(pod: Tree) -> bool:
 
 
 def ready(pod: Tree) -> bool:
-    """Tell whether a pod is ready or has succeeded."""
-    if phase(pod) == "Succeeded":
-        return True
+    """Tell whether a pod is ready."""
     return any(each["type"] == "Ready" and each["status"] == "True" for each in (pod.get("status") or {}).get("conditions") or ())
 
 
@@ -185,8 +183,18 @@ class Pods:
         return None
 
     def ready(self) -> bool:
-        """Tell whether all pods are ready or have succeeded."""
-        return sum(1 for pod in self.pods if ready(pod)) >= self.total
+        """Tell whether all pods there have to be are there and ready; one that has succeeded is ready no longer."""
+        return len(self.pods) >= self.total and all(ready(pod) for pod in self.pods)
+
+    def labels(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the labels of these keys that the Workload gets. Raise `Uncomposable` where pods contradict each other."""
+        found: dict[str, str] = {}
+        for pod in self.pods:
+            have = pod["metadata"].get("labels") or {}
+            for key in keys:
+                if key in have and found.setdefault(key, have[key]) != have[key]:
+                    raise Uncomposable("constructing workload: pods have different label values", retriable=False)
+        return found
 
     def reclaimable(self) -> dict[str, int]:
         """Return the pods that have succeeded, by pod set."""
@@ -210,18 +218,18 @@ class Pods:
         for pod in alive[: self.total]:
             roles.setdefault(role_of(pod), []).append(pod)
         if len(roles) > MOST_ROLES:
-            raise Uncomposable(f"'{self.group}' group has more than {MOST_ROLES} roles", retriable=False)
+            raise Uncomposable(f"pod group can't include more than {MOST_ROLES} roles", retriable=False)
         return [_pod_set(role, members[0], len(members)) for role, members in sorted(roles.items())]
 
     def _check(self) -> None:
         alive = [pod for pod in self.pods if phase(pod) != "Failed"]
+        if not self.fast and sum(1 for pod in self.pods if counts(pod)) < self.total:
+            raise Uncomposable(f"'{self.group}' group has fewer runnable pods than expected", retriable=True)
         queues = {queue_name(pod): None for pod in alive}
         totals = {annotation(pod, names.POD_GROUP_TOTAL_COUNT): None for pod in alive}
         if len(queues) > 1 or len(totals) > 1:
             what = "queue name" if len(queues) > 1 else "total count"
             raise Uncomposable(f"'{self.group}' group has pods of different {what}", retriable=False)
-        if not self.fast and sum(1 for pod in self.pods if counts(pod)) < self.total:
-            raise Uncomposable(f"'{self.group}' group has fewer runnable pods than expected", retriable=True)
 
 
 def _pod_set(name: str, pod: Tree, count: int) -> Tree:
@@ -291,12 +299,9 @@ def started(pod: Tree, info: PodSetInfo, *, topology: bool) -> Tree:
     return {**pod, "metadata": {**pod["metadata"], **new["metadata"]}, "spec": spec}
 
 
-def targeted(pod: Tree, reason: str, message: str, now: str) -> Tree:
-    """Return a pod with the condition that says why it is ended."""
-    status = pod.get("status") or {}
-    condition = {"type": "TerminationTarget", "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
-    others = [each for each in status.get("conditions") or () if each["type"] != "TerminationTarget"]
-    return {**pod, "status": {**status, "conditions": [*others, condition]}}
+def target(reason: str, message: str, now: str) -> Tree:
+    """Return the condition that says why a pod is ended."""
+    return {"type": "TerminationTarget", "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
 
 
 def owners(pods: Sequence[Tree], known: Mapping[str, Any]) -> list[Tree]:

@@ -25,14 +25,15 @@ from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.integrations.admission_state import give_back, pods_ready_condition, release_quota, report_pods_ready
+from kubemini.controllers.kueue.integrations.admission_state import give_back, kept_for, pods_ready_condition, release_quota, report_pods_ready
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
+from kubemini.controllers.kueue.integrations.following import follow_gates, follow_priority, follow_queue, waiting_for
 from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent
-from kubemini.controllers.kueue.integrations.job_marks import max_execution_time, prebuilt_name
+from kubemini.controllers.kueue.integrations.job_marks import kept_annotations, max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same_but_defaults, sanitised, start_infos
-from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
+from kubemini.controllers.kueue.integrations.priorities import ClassMissing, resolve
 from kubemini.controllers.kueue.integrations.slices import Slices, elastic
-from kubemini.controllers.kueue.workloads import gated, pod_sets_of, workload_name
+from kubemini.controllers.kueue.workloads import pod_sets_of, workload_name
 from kubemini.controllers.kueue.writing import update_workload, write_status
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
 from kubemini.machinery.labels import from_label_selector
@@ -167,7 +168,7 @@ class JobReconciler(Controller):
             return None
         if conditions.evicted(workload):
             await self._evicted(job, workload)
-            return None
+            return await self._expire(job, workload)
         if self.kind.is_suspended(job):
             await self._suspended(job, workload)
         elif not conditions.admitted(workload):
@@ -276,34 +277,13 @@ class JobReconciler(Controller):
 
     async def _follow(self, job: Tree, workload: Tree) -> bool:
         """Bring admission gates and priority in line with the job. Tell whether something was written."""
-        holders = (job["metadata"].get("annotations") or {}).get(names.ADMISSION_GATED_BY, "")
-        if self.config.on("AdmissionGatedBy") and gated(workload) != holders:
-            meta = workload["metadata"]
-            annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key != names.ADMISSION_GATED_BY}
-            if holders:
-                annotations[names.ADMISSION_GATED_BY] = holders
-            new = {key: value for key, value in meta.items() if key != "annotations"}
-            if annotations:
-                new["annotations"] = annotations
-            await update_workload(self._ctx, {**workload, "metadata": new})
-            self._event(job, "Normal", names.UPDATED_WORKLOAD, f'Updated workload AdmissionGatedBy to "{holders}"')
-            return True
-        return await self._follow_priority(job, workload)
 
-    async def _follow_priority(self, job: Tree, workload: Tree) -> bool:
-        label = label_of(job)
-        reference = workload["spec"].get("priorityClassRef")
-        if not label or (reference is not None and (reference.get("kind") != "WorkloadPriorityClass" or reference["name"] == label)):
-            return False
-        if reference is None and conditions.reserved(workload):
-            return False
-        found = self._classes.get(label)
-        if found is None:
-            return False
-        new = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": label}
-        await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "priorityClassRef": new, "priority": found["value"]}})
-        self._event(job, "Normal", names.UPDATED_WORKLOAD, f"Updated workload priority class: {key_of(workload)}")
-        return True
+        def say(message: str) -> None:
+            self._event(job, "Normal", names.UPDATED_WORKLOAD, message)
+
+        if self.config.on("AdmissionGatedBy") and await follow_gates(self._ctx, job, workload, say):
+            return True
+        return await follow_priority(self._ctx, self._classes, job, workload, say)
 
     # ------------------------------------------------------------------ steps
 
@@ -373,11 +353,7 @@ class JobReconciler(Controller):
         meta = job["metadata"]
         labels = {key: value for key in self.config.labels_to_copy if (value := (meta.get("labels") or {}).get(key)) is not None}
         labels[names.JOB_UID] = meta["uid"]
-        given = meta.get("annotations") or {}
-        kept = {key: value for key, value in given.items() if key.startswith(names.PROVISIONING_PARAMETER_PREFIX)}
-        if self.config.on("AdmissionGatedBy") and given.get(names.ADMISSION_GATED_BY):
-            kept[names.ADMISSION_GATED_BY] = given[names.ADMISSION_GATED_BY]
-        kept |= annotations
+        kept = kept_annotations(job, gates=self.config.on("AdmissionGatedBy")) | annotations
         spec: Tree = {"podSets": [sanitised(each) for each in self.kind.pod_sets(job)], "queueName": queue_name(job), "active": True}
         seconds = max_execution_time(job)
         if seconds is not None:
@@ -416,20 +392,29 @@ class JobReconciler(Controller):
             return
         await release_quota(self._ctx, self.hub, workload, single_pod=self.resource.kind == "Pod")
 
+    async def _expire(self, job: Tree, workload: Tree) -> float | None:
+        """Delete a job that Kueue has deactivated, once it was kept long enough."""
+        left = kept_for(workload, self.config.keep_deactivated, self._ctx.env.now())
+        if left is None or left > 0:
+            return left
+        namespace, name = split_key(key_of(job))
+        try:
+            await self._ctx.client.delete(self.resource, name, namespace=namespace, propagation="Background")
+        except NotFound:
+            return None
+        self._event(job, "Normal", "Deleted", "Deleted job: deactivation retention period expired")
+        return None
+
     async def _suspended(self, job: Tree, workload: Tree) -> None:
         if conditions.admitted(workload):
             await self._start(job, workload)
             return
         if conditions.reserved(workload):
-            waiting = [
-                check for check in workload["status"].get("admissionChecks") or () if check["state"] == reservation.PENDING and check.get("message")
-            ]
-            for check in waiting:
-                self._event(job, "Normal", names.UPDATED_ADMISSION_CHECK, f"{check['name']}: {check['message']}")
+            waiting = waiting_for(workload)
+            if waiting:
+                self._event(job, "Normal", names.UPDATED_ADMISSION_CHECK, waiting)
             return
-        name = queue_name(job)
-        if name and workload["spec"].get("queueName") != name:
-            await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "queueName": name}})
+        await follow_queue(self._ctx, job, workload)
 
     async def _start(self, job: Tree, workload: Tree) -> None:
         try:
@@ -509,7 +494,7 @@ class JobReconciler(Controller):
             pass
         try:
             if "deletionTimestamp" not in workload["metadata"] and not conditions.finished(workload) and self.config.on("FinishOrphanedWorkloads"):
-                await self.mark_finished(workload, names.OWNER_NOT_FOUND, "The job that owned the workload was deleted")
+                await self.mark_finished(workload, names.OWNER_NOT_FOUND, reservation.OWNER_GONE)
             else:
                 await self.drop_finalizer(workload)
         except ApiStatus:

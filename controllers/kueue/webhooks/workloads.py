@@ -10,7 +10,7 @@ from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.amounts import amount
 from kubemini.controllers.kueue.webhooks.gates import gate_errors
 from kubemini.controllers.kueue.webhooks.numbers import read_int
-from kubemini.controllers.kueue.workloads import pod_sets_of
+from kubemini.controllers.kueue.workloads import pod_sets_of, shrunk_pod_sets
 from kubemini.controllers.kueue.writing import round_tripped
 from kubemini.machinery import names as rules
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_found, not_supported, required
@@ -241,20 +241,13 @@ def _only_more_reclaimed(new: Tree, old: Tree, gates: FeatureGates) -> Iterator[
     after, before = _reclaimed(new), _reclaimed(old)
     if after == before:
         return
-    shrunk = _shrunk(new) if _elastic(new, gates) else frozenset[str]()
+    shrunk = shrunk_pod_sets(new) if _elastic(new, gates) else frozenset[str]()
     for name, count in after.items():
         if count < before.get(name, 0) and name not in shrunk:
             yield invalid(f"status.reclaimablePods[{name}].count", count, f"cannot be less than {before[name]}")
     for name in before:
         if name not in after and name not in shrunk:
             yield required(f"status.reclaimablePods[{name}]", "cannot be removed")
-
-
-def _shrunk(workload: Tree) -> frozenset[str]:
-    """Return the pod sets that have fewer pods now than were admitted."""
-    sizes = {each["name"]: each.get("count", 0) for each in pod_sets_of(workload)}
-    assignments = ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
-    return frozenset(each["name"] for each in assignments if (each.get("count") or 0) > sizes.get(each["name"], 0))
 
 
 def _fixed(admission: Tree, gates: FeatureGates) -> Tree:
