@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kubemini import bootstrap
-from kubemini.api.resources import NODES, PODS, Resource
+from kubemini.api.resources import EVENTS, NODES, PODS, Resource
 from kubemini.api.trees import Tree
 from kubemini.components import COMPONENTS, Component
 from kubemini.dns.zone import Zone
@@ -37,7 +37,7 @@ from kubemini.server.plugins.disabled_fields import DropDisabledFields
 from kubemini.server.plugins.tolerations import ExtendedResourceToleration
 from kubemini.server.requests import ApiServer
 from kubemini.server.setup import api_server
-from kubemini.store import Store
+from kubemini.store import ExpiringTable, Store
 from kubemini.waiting import parse as parse_wish
 from kubemini.webhooks import WebhookAdmission
 
@@ -50,7 +50,7 @@ class Cluster:
     """A whole control plane.
 
     `fleet` is a preset, a YAML file, node groups, or "none"; `controllers` the names to run ("*" = all, "-name" leaves one out); `pods` says what
-    pods do by default (``forever`` or ``programs``); `metrics_server` serves metrics.k8s.io; `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
+    pods do by default (``forever`` or ``programs``); `metrics_server` serves metrics.k8s.io; `event_ttl` is how many seconds events are kept after their last write; `seed` makes ids and chance repeatable (None draws one). `separate` gives each upstream process its own
     caches, as the simulation wants it; otherwise all controllers share one set. `program` says what each pod does (see the kubelet's ``Program``); further
     keyword arguments are fields of `Settings`.
     """
@@ -68,6 +68,7 @@ class Cluster:
         env: Env | None = None,
         separate: bool = False,
         metrics_server: bool = False,
+        event_ttl: float = 3600.0,
         debug: bool = False,
         program: Callable[[Tree], Any] | None = None,
         **settings: Any,
@@ -80,6 +81,8 @@ class Cluster:
         self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
         self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings)
         self.store = Store(debug=debug)
+        self.events = ExpiringTable(self.store, EVENTS.storage, event_ttl, env.now)
+        self.store.tables[EVENTS.storage] = self.events
         self.components = _chosen(controllers)
         self.separate = separate
         self.server: ApiServer = api_server(

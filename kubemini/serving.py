@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ class ServedCluster(Cluster):
         super().__init__(**more)
         version = self.settings.kubernetes_version
         self.token = token
+        self._expiry: asyncio.TimerHandle | None = None
         self._began = self.env.stamp()
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
@@ -85,9 +87,19 @@ class ServedCluster(Cluster):
         except BaseException:
             await self.stop()
             raise
+        self._expire()
+
+    def _expire(self) -> None:
+        """Remove the events that are over, for those who watch them, and come back for the next."""
+        self.events.expire()
+        due, now = self.events.due, self.env.now()
+        wait = self.events.seconds if due is None else max(due - now, 1.0)
+        self._expiry = asyncio.get_running_loop().call_later(wait, self._expire)
 
     async def stop(self) -> None:
         """Stop the controllers and the listener."""
+        if self._expiry is not None:
+            self._expiry.cancel()
         await super().stop()
         await self.listener.stop()
         if self.dns is not None:

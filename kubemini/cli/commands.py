@@ -52,6 +52,7 @@ def serve(
     tls: Annotated[bool, typer.Option(help="Serve HTTPS with a fresh certificate and a token.")] = True,
     dns: Annotated[int | None, typer.Option(min=0, max=65535, help="Also answer DNS for Services and pods on this UDP and TCP port.")] = None,
     metrics_server: Annotated[bool, typer.Option(help="Serve metrics.k8s.io, for `kubectl top`.")] = False,
+    event_ttl: Annotated[str, typer.Option(help="How long events are kept, such as 1h or 30m.")] = "1h",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Serve a fake cluster over Kubernetes' REST API until interrupted."""
@@ -73,6 +74,7 @@ def serve(
             tls=tls,
             dns=dns,
             metrics_server=metrics_server,
+            event_ttl=event_ttl,
             log_level=log_level,
         )
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 from kubemini.cli.quick import without_authorities, without_collections
 from kubemini.machinery.collecting import collect_rarely
+from kubemini.machinery.duration import seconds
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.minting import Minting, tls_hosts
 
@@ -36,6 +37,7 @@ class ServeOptions:
     tls: bool = True
     dns: int | None = None
     metrics_server: bool = False
+    event_ttl: str = "1h"
     log_level: str = "warning"
 
 
@@ -84,6 +86,7 @@ async def _serve(options: ServeOptions) -> None:
         kueue=_configuration(options.kueue_config, "--kueue-config", "config.kueue.x-k8s.io"),
         lws=_configuration(options.lws_config, "--lws-config", "config.lws.x-k8s.io"),
         kubernetes_version=options.kubernetes_version,
+        event_ttl=_duration(options.event_ttl, "--event-ttl"),
     )
     try:
         with without_collections():
@@ -101,6 +104,16 @@ async def _serve(options: ServeOptions) -> None:
 
 def _say(text: str) -> None:
     print(text, flush=True)
+
+
+def _duration(text: str, flag: str) -> float:
+    try:
+        found = seconds(text)
+    except ValueError:
+        found = 0.0
+    if found <= 0:
+        raise ConfigError(f"{flag} {text}: is no duration; write 1h, or 30m")
+    return found
 
 
 def _gates(text: str) -> Any:

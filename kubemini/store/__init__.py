@@ -6,6 +6,7 @@ table holds JSON trees under string keys, and the only field it reads or writes 
 """
 
 from kubemini.store.errors import Compacted, FutureRevision, KeyExists, KeyMissing, RevisionMismatch, StoreError
+from kubemini.store.expiring import ExpiringTable
 from kubemini.store.log import Change
 from kubemini.store.record import Record
 from kubemini.store.store import Page, Store, Table
@@ -14,6 +15,7 @@ from kubemini.store.watch import Watch, WatchEvent
 __all__ = [
     "Change",
     "Compacted",
+    "ExpiringTable",
     "FutureRevision",
     "KeyExists",
     "KeyMissing",
