@@ -206,6 +206,8 @@ def _number(text: str, names: dict[str, int]) -> int:
     if not (digits.isascii() and digits.isdigit()):
         raise CronError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown(text)}: invalid syntax")
     value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise CronError(f"failed to parse int from {text}: strconv.Atoi: parsing {shown(text)}: value out of range")
     if value < 0:
         raise CronError(f"negative number ({value}) not allowed: {text}")
     return value

@@ -174,6 +174,10 @@ class Strategy:
         """Tell whether the generation goes up (default: spec differs)."""
         return new.get("spec") != old.get("spec")
 
+    def stored(self, obj: Tree) -> Tree:
+        """Return a new object, valid and admitted, as it is read from then on: with defaults that it gets when it is read."""
+        return obj
+
     def after_create(self, obj: Tree, ctx: WriteContext) -> None:
         """Take what was allocated for a committed object (cluster IPs, node ports); not called on dry runs."""
 

@@ -153,6 +153,7 @@ class Writing(Reading):
         warnings += strategy.warnings(obj, None, ctx)
         if options.track:
             obj = with_entries(obj, entries, None)
+        obj = strategy.stored(obj)
         if options.dry_run:
             return Outcome(served.from_storage(obj), None, 201, warnings)
         record = table.create(key, obj)

@@ -56,6 +56,33 @@ def test_selector_and_labels_are_generated(bench: Bench) -> None:
     assert made["metadata"]["labels"] == labels
 
 
+def test_a_name_that_is_no_label_is_the_templates_fault(bench: Bench) -> None:
+    """The generated labels of a Job without any are not its own yet when it is checked: a name too long for a label is refused once, at the template."""
+    with pytest.raises(Invalid) as error:
+        bench.create({**job(), "metadata": {"name": "j" * 64}})
+    long = "j" * 64
+    assert error.value.message == f'Job.batch "{long}" is invalid: spec.template.labels: Invalid value: "{long}": must be no more than 63 bytes'
+
+
+def test_a_webhook_sees_the_labels_that_a_job_has_from_its_template(bench: Bench) -> None:
+    """Labels of the template are the Job's from the start, for admission to look at; the generated ones come later, to both."""
+    template = {"metadata": {"labels": {"queue": "q"}}, "spec": job()["spec"]["template"]["spec"]}
+    given = JobStrategy().default(job(template=template), bench.api.context(bench.WRITE))
+    assert given["metadata"]["labels"] == {"queue": "q"}
+    made = bench.create(job(template=template))
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+    assert made["metadata"]["labels"].keys() > {"queue", "job-name"}
+
+
+def test_labels_that_a_client_gives_twice_stay_the_jobs_own(bench: Bench) -> None:
+    """Who gives the same labels to a Job and to its template gives the Job labels of its own, which the generated ones do not join."""
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": job()["spec"]["template"]["spec"]}
+    tree = job(template=template)
+    made = bench.create({**tree, "metadata": {**tree["metadata"], "labels": labels}})
+    assert made["metadata"]["labels"] == labels
+
+
 def test_own_labels_of_a_job_stay_alone(bench: Bench) -> None:
     """A Job with labels keeps just those; when they are all taken away it gets the template's."""
     obj = job()

@@ -39,26 +39,27 @@ class JobStrategy(TemplateStrategy):
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Fill the pod template, and the counts."""
+        """Fill the pod template, the counts, and the labels of a Job without any: it shares those of its template, until something changes the Job."""
         obj = super().default(obj, ctx)
         spec = obj.get("spec") or {}
         filled = default_job_spec(spec)
-        return obj if filled is spec else {**obj, "spec": filled}
+        obj = obj if filled is spec else {**obj, "spec": filled}
+        return {**obj, "metadata": {**obj["metadata"], "labels": {**obj["metadata"]["labels"]}}} if _shares_labels(obj) else _labelled(obj)
 
     def initial_status(self, obj: Tree) -> Tree:
         """Return the empty status."""
         return {}
 
     def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
-        """Generate selector and labels unless the Job brings its own."""
-        own_labels = _has_own_labels(obj)
-        if not obj["spec"].get("manualSelector"):
-            obj = _with_generated_selector(obj)
-        return obj if own_labels else _labelled_as_template(obj)
+        """Generate selector and labels unless the Job brings its own. Labels that it shares with its template get those too."""
+        if obj["spec"].get("manualSelector"):
+            return obj
+        made = _with_generated_selector(obj)
+        return _labelled({**made, "metadata": {**made["metadata"], "labels": None}}) if _shares_labels(obj) else made
 
-    def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
-        """Give a Job without labels those of its template."""
-        return new if new["metadata"].get("labels") else _labelled_as_template(new)
+    def stored(self, obj: Tree) -> Tree:
+        """Give a Job whose template had no labels either the generated ones."""
+        return _labelled(obj)
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check a new Job."""
@@ -116,14 +117,19 @@ def _with_generated_selector(obj: Tree) -> Tree:
     return {**obj, "spec": {**spec, "template": labelled, "selector": {**selector, "matchLabels": matched}}}
 
 
-def _has_own_labels(obj: Tree) -> bool:
-    labels = obj["metadata"].get("labels")
-    return bool(labels)
+def _shares_labels(obj: Tree) -> bool:
+    """Tell whether the labels of a Job are the very ones of its template."""
+    labels = (obj.get("metadata") or {}).get("labels")
+    return labels is not None and labels is template_labels((obj.get("spec") or {}).get("template") or {})
 
 
-def _labelled_as_template(obj: Tree) -> Tree:
-    labels = template_labels(obj["spec"].get("template") or {})
-    return {**obj, "metadata": {**obj["metadata"], "labels": labels}} if labels else obj
+def _labelled(obj: Tree) -> Tree:
+    """Return a Job that has labels: without own ones those of its template, if there are any."""
+    meta: Tree = obj.get("metadata") or {}
+    if meta.get("labels"):
+        return obj
+    labels = template_labels((obj.get("spec") or {}).get("template") or {})
+    return {**obj, "metadata": {**meta, "labels": labels}} if labels else obj
 
 
 # ------------------------------------------------------------------------------------------------ rules
