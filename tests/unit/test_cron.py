@@ -41,7 +41,10 @@ def runs(schedule: str, after: str, count: int, zone: tzinfo = UTC) -> list[str]
         ("1/2/3 * * * *", "too many slashes: 1/2/3"),
         ("x * * * *", 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'),
         ("-1 * * * *", 'failed to parse int from : strconv.Atoi: parsing "": invalid syntax'),
-        ("9223372036854775808 * * * *", 'failed to parse int from 9223372036854775808: strconv.Atoi: parsing "9223372036854775808": value out of range'),
+        (
+            "9223372036854775808 * * * *",
+            'failed to parse int from 9223372036854775808: strconv.Atoi: parsing "9223372036854775808": value out of range',
+        ),
         ("@sometimes", "unrecognized descriptor: @sometimes"),
         ("@every x", 'failed to parse duration @every x: time: invalid duration "x"'),
         ("CRON_TZ=Mars/Base * * * * *", "provided bad location Mars/Base: unknown time zone Mars/Base"),
