@@ -33,7 +33,8 @@ from kubemini.api.embedded import REF
 from kubemini.api.meta.markers import ABSENT, BuiltIn, Format, IntOrStringType, ListType, MapType, RequiredInSchema, Rule
 from kubemini.api.meta.model import Model
 from kubemini.api.meta.v1 import ApiObject
-from kubemini.api.owned import GENERATED, generated_name, owned_kinds
+from kubemini.api.operators import OWNED_KINDS
+from kubemini.api.owned import GENERATED, generated_name
 from kubemini.api.trees import Tree
 
 _SCALARS = {str: "string", int: "integer", bool: "boolean", float: "number"}
@@ -192,7 +193,7 @@ def _class_docs(module: str) -> dict[str, dict[str, str]]:
 def generated_files() -> Iterator[tuple[Path, bytes]]:
     """Yield each file of ``api/_generated`` with the content that the models give it."""
     schemas: dict[str, Tree] = {}
-    for kind in owned_kinds():
+    for kind in OWNED_KINDS:
         for version in kind.versions:
             module, _, name = version.model.partition(":")
             model: type[ApiObject] = getattr(import_module(module), name)

@@ -88,17 +88,6 @@ class OwnedKind:
         return f"{self.kind}List"
 
 
-@cache
-def owned_kinds() -> tuple[OwnedKind, ...]:
-    """Return all kinds that a cluster serves by itself (Volcano's PodGroup is not among them)."""
-    from kubemini.api.disaggregatedset import KINDS as DISAGGREGATED_SET
-    from kubemini.api.jobset import KINDS as JOB_SET
-    from kubemini.api.kueue import KINDS as KUEUE
-    from kubemini.api.leaderworkerset import KINDS as LEADER_WORKER_SET
-
-    return (*JOB_SET, *LEADER_WORKER_SET, *DISAGGREGATED_SET, *KUEUE)
-
-
 def schema_of(group: str, version: str, kind: str) -> Tree:
     """Return the structural schema of a kind that we own. The tree is shared: never mutate it. KeyError for an unknown kind."""
     try:

@@ -9,8 +9,8 @@ from typing import Protocol
 from kubemini.api.trees import Tree
 from kubemini.controllers.admission_policies.matching import GroupVersionKind
 from kubemini.machinery.cel import CelCompileError, Environment, Program
-from kubemini.machinery.cel.declared import Declared, Field, escape
-from kubemini.machinery.cel.types import DYN, Type
+from kubemini.machinery.cel.declared import escape
+from kubemini.machinery.cel.types import DYN, Declared, Field, Type
 
 _AUTHORIZER = re.compile(r"\bauthorizer\b")
 """Checks of permissions are not part of the language here, so what asks for them is not judged."""

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.admission_policies.matching import GroupVersionKind
-from kubemini.machinery.cel.declared import Declared, declared
+from kubemini.machinery.cel.declared import declared
+from kubemini.machinery.cel.types import Declared
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.runtime.informer import Informer
 

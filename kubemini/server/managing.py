@@ -28,7 +28,6 @@ from kubemini.machinery.schema.builtin import BuiltinCodec, BuiltinSchemas
 
 if TYPE_CHECKING:
     from kubemini.server.registry import Kind, Served
-    from kubemini.server.subresources.scale import ScaleSubresource
 
 _MAIN = Reset("status")
 _STATUS = Reset("spec", "metadata.ownerReferences")
@@ -105,13 +104,13 @@ class Managing:
         return result.tree, result.managed_fields
 
     def applied_scale(
-        self, served: Served, handler: ScaleSubresource, live: Tree, config: Any, manager: str, time: str, *, force: bool
+        self, served: Served, replicas_path: str, live: Tree, config: Any, manager: str, time: str, *, force: bool
     ) -> tuple[Tree, list[Tree] | None]:
         """The same for an apply to ``/scale``; the parent owns the entry under its own path and version."""
         if not isinstance(config, dict):
             raise BadRequest("error decoding patch: the body must be an object")
         replicas = get_in(config, "spec", "replicas")
-        path = handler.paths.spec_replicas.split(".")
+        path = replicas_path.split(".")
         body: Tree = {}
         here = body
         for step in path[:-1]:

@@ -17,10 +17,10 @@ from kubemini.server.admission import AdmissionRequest
 from kubemini.server.managing import Managing, uid_mismatch, with_entries
 from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
 from kubemini.server.patching import patched
-from kubemini.server.reading import Reading
 from kubemini.server.registry import Kind, Served
 from kubemini.server.strategy import Decoded, WriteContext
 from kubemini.server.subresources import STATUS, ActionSubresource, ObjectSubresource, ScaleSubresource, Subresources
+from kubemini.server.verbs import Verbs
 from kubemini.store import KeyExists, Record
 
 CREATE_ATTEMPTS = 8
@@ -29,7 +29,7 @@ CONFLICT_ATTEMPTS = 5
 """How often a patch without a resourceVersion is computed again when somebody was faster."""
 
 
-class Writing(Reading):
+class Writing(Verbs):
     """The write verbs. Every method is one atomic step unless remote admission has to be waited for."""
 
     def __init__(self, *, subresources: Subresources, managing: Managing, **state: Any) -> None:
@@ -365,7 +365,7 @@ class Writing(Reading):
             return await self._admit(served, namespace, decoded, options, entries=entries)
         if isinstance(handler, ScaleSubresource):
             tree, entries = self.managing.applied_scale(
-                served, handler, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force
+                served, handler.paths.spec_replicas, record.obj, patch.body, options.manager, self.env.stamp(), force=options.force
             )
             outcome = await self._update(
                 served, record, served.to_storage(tree), [], options, handler.as_object(), unconditional=True, entries=entries, applied=True

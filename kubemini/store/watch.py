@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from kubemini.store.log import Change
+from kubemini.store.log import Change, Log
 from kubemini.store.record import Record
-
-if TYPE_CHECKING:
-    from kubemini.store.store import Table
 
 Predicate = Callable[[dict[str, Any]], bool]
 
@@ -34,12 +31,31 @@ class WatchEvent:
         return f"WatchEvent({self.type}, {self.record!r})"
 
 
+class Revised(Protocol):
+    """What counts revisions: the store."""
+
+    revision: int
+
+
+class Watched(Protocol):
+    """What a cursor reads: a table of the store."""
+
+    log: Log
+    idle: list[Watch]
+    """Cursors that want to hear of the next commit."""
+
+    @property
+    def store(self) -> Revised:
+        """The store that the table is in."""
+        ...
+
+
 class Watch:
     """A cursor. Read with `poll`, wait with `wait` or be called back with `on_ready`; close it when done."""
 
     __slots__ = ("_callback", "_closed", "_future", "_idle", "_position", "_predicate", "_prefix", "_table", "revision")
 
-    def __init__(self, table: Table, position: int, revision: int, prefix: str, predicate: Predicate | None) -> None:
+    def __init__(self, table: Watched, position: int, revision: int, prefix: str, predicate: Predicate | None) -> None:
         self._table = table
         self._position = position
         self._prefix = prefix

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from kubemini.api.owned import owned_kinds
+from kubemini.api.operators import OWNED_KINDS
 from kubemini.api.resources import JOB_SETS, LEADER_WORKER_SETS
 from kubemini.api.trees import Tree
 from kubemini.machinery.schema.structural import StructuralCodec
@@ -23,7 +23,7 @@ from tests.unit.schema.test_upstream import definitions
 def codecs() -> dict[str, StructuralCodec]:
     """Return upstream's storage version of each kind, by storage name; skip where the definitions are not at hand."""
     found = {}
-    ours = {f"{kind.plural}.{kind.group}" for kind in owned_kinds()}
+    ours = {f"{kind.plural}.{kind.group}" for kind in OWNED_KINDS}
     for crd in definitions():
         name = crd["metadata"]["name"]
         if name in ours:

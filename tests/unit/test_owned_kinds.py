@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from kubemini.api.meta.v1 import ApiObject
-from kubemini.api.owned import owned_kinds as described
+from kubemini.api.operators import OWNED_KINDS
 from kubemini.api.trees import Tree
 from kubemini.server.kinds.custom import CustomStrategy, custom_table
 from kubemini.server.kinds.owned import owned_kinds
@@ -147,7 +147,7 @@ def test_recorded_objects_stay_as_they_are(conformance: Path) -> None:
 def model_of(obj: Tree) -> type[ApiObject]:
     """Return the model of an object."""
     group, _, version = obj["apiVersion"].partition("/")
-    kind = next(each for each in described() if each.group == group and each.kind == obj["kind"])
+    kind = next(each for each in OWNED_KINDS if each.group == group and each.kind == obj["kind"])
     module, _, name = next(each.model for each in kind.versions if each.name == version).partition(":")
     model: type[ApiObject] = getattr(import_module(module), name)
     return model

@@ -90,6 +90,10 @@ class Finish:
     message: str
 
 
+class Stop:
+    """Returned by steps of the loop after which a pass ends."""
+
+
 class Integration(Protocol):
     """One kind of job."""
 

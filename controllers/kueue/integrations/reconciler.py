@@ -28,7 +28,7 @@ from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.integrations.admission_state import give_back, kept_for, pods_ready_condition, release_quota, report_pods_ready
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.following import follow_gates, follow_priority, follow_queue, waiting_for
-from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent
+from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Permanent, Stop
 from kubemini.controllers.kueue.integrations.job_marks import kept_annotations, max_execution_time, prebuilt_name
 from kubemini.controllers.kueue.integrations.podsets import equivalent, restore_infos, same_but_defaults, sanitised, start_infos
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, resolve
@@ -509,7 +509,3 @@ class JobReconciler(Controller):
                 job = self._jobs.get(owner["name"], workload["metadata"]["namespace"])
                 if job is None or job["metadata"]["uid"] != owner["uid"]:
                     self.queue.add(f"gone:{key_of(workload)}")
-
-
-class Stop:
-    """Returned by steps after which a pass ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kubemini.api.resources import PODS
 from kubemini.api.trees import Tree
@@ -10,20 +10,40 @@ from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.integrations.framework import Finish, Integration
+from kubemini.controllers.kueue.integrations.framework import Finish, Integration, Stop
 from kubemini.controllers.kueue.integrations.podsets import same
 from kubemini.controllers.kueue.workloads import pod_sets_of
 from kubemini.controllers.kueue.writing import update_workload
 from kubemini.runtime.controller import Context
 from kubemini.runtime.keys import controller_uid, key_of
 
-if TYPE_CHECKING:
-    from kubemini.controllers.kueue.integrations.reconciler import JobReconciler, Stop
-
 
 def elastic(job: Tree, config: KueueConfig) -> bool:
     """Tell whether a job may be resized while it runs."""
     return (job["metadata"].get("annotations") or {}).get(names.ELASTIC_JOB) == "true" and config.on("ElasticJobsViaWorkloadSlices")
+
+
+class Loop(Protocol):
+    """What slices need of the generic loop over jobs of one kind."""
+
+    kind: Integration
+
+    async def create(self, job: Tree, extra: str, annotations: dict[str, str], *, first_slice: bool = False) -> None:
+        """Make a Workload for a job."""
+
+    async def finish(self, job: Tree, workload: Tree, finish: Finish) -> None:
+        """Mark the Workload of a job that has ended."""
+
+    async def mark_finished(self, workload: Tree, reason: str, message: str) -> None:
+        """Mark a Workload as finished."""
+
+    async def drop_finalizer(self, workload: Tree) -> bool:
+        """Take Kueue's finalizer off a Workload. Tell whether it had one."""
+        ...
+
+    async def pods_ready(self, job: Tree, workload: Tree) -> bool:
+        """Write PodsReady where it changes. Tell whether something was written."""
+        ...
 
 
 class Slices:
@@ -41,10 +61,8 @@ class Slices:
         old = self._hub.workloads.get_key(key) if key else None
         return old if old is not None and not conditions.finished(old) else None
 
-    async def ensure(self, loop: JobReconciler, job: Tree, finish: Finish | None) -> Tree | type[Stop] | None:
+    async def ensure(self, loop: Loop, job: Tree, finish: Finish | None) -> Tree | type[Stop] | None:
         """Return the slice that stands for a job now; `Stop` after a write."""
-        from kubemini.controllers.kueue.integrations.reconciler import Stop
-
         owned = sorted(
             self._hub.workloads.by_index("owner", job["metadata"]["uid"]),
             key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]),
@@ -85,7 +103,7 @@ class Slices:
         await loop.create(job, str(job["metadata"].get("generation", 1)), annotations)
         return Stop
 
-    async def _normalised(self, loop: JobReconciler, live: list[Tree]) -> tuple[Tree | None, Tree | None]:
+    async def _normalised(self, loop: Loop, live: list[Tree]) -> tuple[Tree | None, Tree | None]:
         """Return (the slice with quota, the one that is to replace it), and finish all others. (None, None) after a write."""
         holders = [each for each in live if conditions.reserved(each) and not conditions.evicted(each)]
         holder = holders[-1] if holders else None
@@ -111,7 +129,7 @@ class Slices:
                 wrote = True
         return (None, None) if wrote else (holder, newest)
 
-    async def scale(self, loop: JobReconciler, job: Tree, workload: Tree) -> None:
+    async def scale(self, loop: Loop, job: Tree, workload: Tree) -> None:
         """Let as many pods of a running job go as its admitted slice has room for."""
         pods = self._ctx.informer(PODS)
         granted = sum(each["count"] for each in pod_sets_of(workload))

@@ -16,12 +16,11 @@ from typing import Any, ClassVar
 
 from kubemini.machinery.cel import values
 from kubemini.machinery.cel.checking import Checked
-from kubemini.machinery.cel.declared import Declared
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.library.lists import sorted_by
 from kubemini.machinery.cel.overloads import Overload, dispatch
 from kubemini.machinery.cel.syntax import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
-from kubemini.machinery.cel.types import Type, is_dyn
+from kubemini.machinery.cel.types import Declared, Type, is_dyn
 from kubemini.machinery.cel.values import NONE, Optional, TypeValue, some
 
 Function = Callable[..., Any]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kubemini.machinery.cel.checking import Checked
-from kubemini.machinery.cel.declared import Declared
 from kubemini.machinery.cel.syntax import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
-from kubemini.machinery.cel.types import Type
+from kubemini.machinery.cel.types import Declared, Type
 
 UNBOUNDED = 2**64 - 1
 TRAVERSAL = 0.1

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from kubemini.machinery.cel.checking import Checked, check
 from kubemini.machinery.cel.compiling import QUICK_FAILURES, Function, compile_function
-from kubemini.machinery.cel.declared import Convert, Declared
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.parsing import parse
-from kubemini.machinery.cel.types import DYN, Type, optional_of
+from kubemini.machinery.cel.types import DYN, Convert, Declared, Type, optional_of
 from kubemini.machinery.cel.values import some
 
 if TYPE_CHECKING:

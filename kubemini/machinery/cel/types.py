@@ -1,16 +1,18 @@
 """Types of expressions, and how they fit: what the checker computes with.
 
-A type that comes from a schema carries its `Declared`: fields, sizes and how lists compare; see `kubemini.machinery.cel.declared`.
+A type that comes from a schema carries its `Declared`: fields, sizes and how lists compare; `kubemini.machinery.cel.declared` makes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from kubemini.machinery.cel.declared import Declared
+from kubemini.machinery.cel.values import equals, same_by_key, same_set
+
+Convert = Callable[[Any], Any]
+Same = Callable[[Any, Any], bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,3 +169,116 @@ class Bindings:
 def general(a: Type, b: Type) -> Type:
     """Return the more general of two types that fit each other."""
     return a if is_dyn(a) else b if is_dyn(b) else a
+
+
+# ----------------------------------------------------------------------------------------------- what a schema says
+
+
+class Field(NamedTuple):
+    """A field of an object type: its key in JSON and what stands there."""
+
+    key: str
+    value: Declared
+
+
+class Declared:
+    """One node of a schema as CEL sees it."""
+
+    __slots__ = ("_same", "convert", "element", "fields", "key", "keys", "list_type", "max_elements", "min_size", "type")
+
+    def __init__(
+        self,
+        type_: Type,
+        *,
+        min_size: int,
+        max_elements: int = 0,
+        fields: Mapping[str, Field] | None = None,
+        key: Declared | None = None,
+        element: Declared | None = None,
+        convert: Convert | None = None,
+        list_type: str = "",
+        keys: tuple[str, ...] = (),
+    ) -> None:
+        self.type = Type(type_.kind, type_.name, type_.params, self) if type_.kind in {"object", "list", "map"} else type_
+        self.fields: Mapping[str, Field] = fields or {}
+        """Fields of an object by their CEL name (``__namespace__`` for ``namespace``)."""
+        self.key = key
+        self.element = element
+        self.min_size = min_size
+        """The shortest JSON text of a value, in bytes."""
+        self.max_elements = max_elements
+        """The greatest number of elements, entries or bytes of a value."""
+        self.convert = convert
+        """Makes a value of raw JSON; None where raw JSON is the value."""
+        self.list_type = list_type
+        self.keys = keys
+        self._same: Same | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether Python's ``==`` on raw JSON is equality here: no sets, no keyed lists, nothing dynamic, nothing converted."""
+        return self.same is _plain_equality
+
+    @property
+    def same(self) -> Same:
+        """How two values of this node compare."""
+        if self._same is None:
+            self._same = self._comparison()
+        return self._same
+
+    def _comparison(self) -> Same:
+        if self.type.kind == "object":
+            odd = [(field.key, field.value) for field in self.fields.values() if not field.value.plain]
+            return _same_object(odd, [field.key for field in self.fields.values() if field.value.plain]) if odd else _plain_equality
+        if self.type.kind == "map":
+            assert self.element is not None
+            return _plain_equality if self.element.plain else _same_map(self.element.same)
+        if self.type.kind == "list":
+            return self._list_comparison()
+        return equals if self.type is DYN or self.convert is not None else _plain_equality
+
+    def _list_comparison(self) -> Same:
+        assert self.element is not None
+        item, keys = self.element.same, self.keys
+        if self.list_type == "set":
+            return lambda a, b: same_set(a, b, item)
+        if self.list_type == "map":
+            return lambda a, b: same_by_key(a, b, keys, item)
+        return _plain_equality if self.element.plain else _same_list(item)
+
+
+def _plain_equality(a: Any, b: Any) -> bool:
+    return a is b or bool(a == b)
+
+
+def _same_list(item: Same) -> Same:
+    return lambda a, b: a is b or (len(a) == len(b) and all(map(item, a, b)))
+
+
+def _same_map(item: Same) -> Same:
+    return lambda a, b: a is b or (len(a) == len(b) and all(key in b and item(value, b[key]) for key, value in a.items()))
+
+
+def _same_object(odd: list[tuple[str, Declared]], plain: list[str]) -> Same:
+    """Compare two objects: the odd fields each in their way, the others as raw JSON. Fields without a type compare as raw JSON too."""
+    known = {key for key, _ in odd} | set(plain)
+
+    def compare(a: Any, b: Any) -> bool:
+        if a is b:
+            return True
+        if len(a) != len(b):
+            return False
+        for key, declared in odd:
+            if (key in a) != (key in b) or (key in a and not _same_raw(declared, a[key], b[key])):
+                return False
+        return all(key in b and a[key] == b[key] for key in a if key not in known or key in plain)
+
+    return compare
+
+
+def _same_raw(declared: Declared, a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    if declared.convert is not None:
+        return declared.same(declared.convert(a), declared.convert(b))
+    return declared.same(a, b)

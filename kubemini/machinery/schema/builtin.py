@@ -19,7 +19,7 @@ from kubemini.machinery.errors import ConfigError, FieldError
 from kubemini.machinery.schema.contract import Decoded, Undecodable
 from kubemini.machinery.schema.mismatch import Mismatch
 from kubemini.machinery.schema.nodes import Compiler, ObjectNode
-from kubemini.machinery.schema.types import LEAVES, UNSET, Cardinality, FieldInfo, GroupVersionKind, TypeInfo
+from kubemini.machinery.schema.types import LEAVES, UNSET, Cardinality, FieldInfo, GroupVersionKind, TypeInfo, definition_name
 
 MAX_PROBLEMS = 100
 """How many unknown fields of one object are told, as upstream."""
@@ -169,24 +169,6 @@ class BuiltinCodec:
 def builtin_schemas(version: str = DEFAULT_VERSION) -> BuiltinSchemas:
     """Return the types of a Kubernetes version, the same object each time in one process. Raise `ConfigError`."""
     return BuiltinSchemas(version)
-
-
-def definition_name(name: str) -> str:
-    """Return the OpenAPI name of a type.
-
-    >>> definition_name("core/v1.Pod"), definition_name("meta/v1.ObjectMeta")
-    ('io.k8s.api.core.v1.Pod', 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta')
-    """
-    group = name.partition("/")[0]
-    prefix = _PREFIXES.get(group, "io.k8s.api.")
-    return prefix + name.replace("/", ".")
-
-
-_PREFIXES = {
-    "meta": "io.k8s.apimachinery.pkg.apis.",
-    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.",
-    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.",
-}
 
 
 def _field(words: tuple[str, ...], owner: str, plain: Tree) -> FieldInfo:

@@ -55,6 +55,20 @@ def clean(node: Node, value: Any, dropped: list[str] | None = None, stored: Any 
     return value
 
 
+def full_default(node: Node) -> Any:
+    """Return a schema's default with the defaults below it."""
+    if node.full_default is NOTHING:
+        node.full_default = clean(node, node.default)
+    return node.full_default
+
+
+def _defaulted(node: Node) -> tuple[tuple[str, Any], ...]:
+    found = node.defaulted
+    if found is None:
+        found = node.defaulted = tuple((name, full_default(child)) for name, child in node.properties.items() if child.default is not None)
+    return found
+
+
 def clean_root(node: Node, tree: Tree, dropped: list[str] | None, stored: Tree | None = None) -> Tree:
     """Return a whole object as it is stored. Raise `Mismatch` (its metadata), `Uncoercible` (metadata of an embedded resource)."""
     body = {key: each for key, each in tree.items() if key not in META_FIELDS}
@@ -79,7 +93,7 @@ def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None, 
             child = properties.get(key)
             if child is not None and not (node.embedded and key in META_FIELDS):
                 if each is None and not child.nullable:
-                    new = child.full_default if child.default is not None else NOTHING
+                    new = full_default(child) if child.default is not None else NOTHING
                 elif type(each) is dict or type(each) is list:
                     new = clean(child, each, dropped, before.get(key, NOTHING))
                 else:
@@ -97,7 +111,7 @@ def _clean_object(node: Node, value: dict[str, Any], dropped: list[str] | None, 
     out = value
     if changes is not None:
         out = {key: changes.get(key, each) for key, each in value.items() if changes.get(key, each) is not NOTHING}
-    for key, default in node.defaulted:
+    for key, default in _defaulted(node):
         if key not in out:
             if out is value:
                 out = dict(value)
@@ -148,7 +162,7 @@ def _clean_list(node: Node, value: list[Any], dropped: list[str] | None, stored:
         if place < len(before) and each is before[place]:
             continue
         if each is None and not items.nullable and items.default is not None:
-            new = items.full_default
+            new = full_default(items)
         else:
             new = _kept(items, each, dropped) if node.preserve else clean(items, each, dropped)
         if new is not each:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types
+from kubemini.machinery.schema.types import UNSET, FieldInfo, TypeInfo, Types, definition_name
 
 REFERENCE: Final = "#/components/schemas/"
 """What stands before the OpenAPI name of a type in a reference."""
@@ -151,8 +151,6 @@ def _with_values(description: str, field: FieldInfo) -> str:
 
 def reference_name(name: str) -> str:
     """Return the OpenAPI name of a type or of a leaf that has a definition."""
-    from kubemini.machinery.schema.builtin import definition_name
-
     return LEAF_NAMES.get(name) or definition_name(name)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.cel import CelCompileError, CelEvaluationError, Environment, Program
-from kubemini.machinery.cel.declared import Declared, declared
+from kubemini.machinery.cel.declared import declared
+from kubemini.machinery.cel.types import Declared
 from kubemini.machinery.cel.values import NONE, some
 from kubemini.machinery.errors import FieldError, duplicate, forbidden, invalid, invalid_omitted, required
 from kubemini.machinery.schema.fieldpaths import FieldPathError, field_path

@@ -63,6 +63,10 @@ class Node:
         """The default as stated; None = none."""
         self.clean: dict[int, Any] = {}
         """Subtrees known to be pruned and defaulted, by identity."""
+        self.full_default: Any = NOTHING
+        """The default with the defaults below it, kept here by `kubemini.machinery.schema.cleaning`, which finds it."""
+        self.defaulted: tuple[tuple[str, Any], ...] | None = None
+        """The properties with a default and their full defaults, kept here by the same."""
         self.valid: dict[int, Any] = {}
         """Subtrees known to be valid (schema, embedded metadata, list keys), by identity."""
         self.plan: Any = None
@@ -108,18 +112,6 @@ class Node:
     def list_keys(self) -> tuple[str, ...]:
         """The keys of a ``map`` list."""
         return tuple(self.schema.get("x-kubernetes-list-map-keys") or ())
-
-    @cached_property
-    def defaulted(self) -> tuple[tuple[str, Any], ...]:
-        """The properties with a default, and the default filled in itself."""
-        return tuple((name, child.full_default) for name, child in self.properties.items() if child.default is not None)
-
-    @cached_property
-    def full_default(self) -> Any:
-        """The default with the defaults below it."""
-        from kubemini.machinery.schema.cleaning import clean
-
-        return clean(self, self.default)
 
     @cached_property
     def transparent(self) -> bool:

@@ -13,15 +13,7 @@ from typing import Any
 
 import orjson
 
-from kubemini.machinery.errors import BadRequest
-
-DEPTH = 250
-"""How deep a body may nest: what can be written again as JSON. (Go reads 10,000 levels; no schema has more than some thirty.)"""
-
-
-class BodyError(BadRequest):
-    """A body is no JSON or YAML; the message is that of Go's parser alone."""
-
+from kubemini.machinery.schema.body import BodyError
 
 # ----------------------------------------------------------------------------------------------- JSON
 

@@ -173,3 +173,21 @@ class Types(Protocol):
     def type_of(self, group: str, version: str, kind: str) -> TypeInfo | None:
         """Return the type of a kind, or None for an unknown kind."""
         ...
+
+
+def definition_name(name: str) -> str:
+    """Return the OpenAPI name of a type.
+
+    >>> definition_name("core/v1.Pod"), definition_name("meta/v1.ObjectMeta")
+    ('io.k8s.api.core.v1.Pod', 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta')
+    """
+    group = name.partition("/")[0]
+    prefix = _PREFIXES.get(group, "io.k8s.api.")
+    return prefix + name.replace("/", ".")
+
+
+_PREFIXES = {
+    "meta": "io.k8s.apimachinery.pkg.apis.",
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.",
+}

@@ -16,7 +16,7 @@ import orjson
 import yaml
 from yaml.scanner import ScannerError
 
-from kubemini.machinery.schema.text import DEPTH, BodyError
+from kubemini.machinery.schema.body import DEPTH, BodyError
 
 _PLAIN: Final = "plain"
 _TAG: Final = "tag:yaml.org,2002:"

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from kubemini.api.embedded import EmbeddedTypes
 from kubemini.api.kueue import GROUP as KUEUE
+from kubemini.api.operators import OWNED_KINDS
 from kubemini.api.owned import OwnedKind, OwnedVersion, schema_of
-from kubemini.api.owned import owned_kinds as described
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
 from kubemini.machinery.schema.contract import Codec, Decoded
@@ -28,7 +28,7 @@ _WRITTEN = ("get", "patch", "update")
 
 def owned_kinds() -> tuple[Kind, ...]:
     """Return the kinds of JobSet, LeaderWorkerSet, DisaggregatedSet and Kueue."""
-    return tuple(kind_of(each) for each in described())
+    return tuple(kind_of(each) for each in OWNED_KINDS)
 
 
 def kind_of(owned: OwnedKind) -> Kind:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.options import WriteOptions
 from kubemini.server.registry import Kind
-
-if TYPE_CHECKING:
-    from kubemini.server.writing import Writing
+from kubemini.server.verbs import Verbs
 
 CREATED: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 """The answer of an action that makes no object."""
@@ -43,7 +41,7 @@ def _only(kind: str, stamp: str, generation: int) -> list[Tree]:
     return [condition]
 
 
-async def admitted(api: Writing, kind: Kind, namespace: str, name: str, subresource: str, obj: Tree, options: WriteOptions) -> Tree:
+async def admitted(api: Verbs, kind: Kind, namespace: str, name: str, subresource: str, obj: Tree, options: WriteOptions) -> Tree:
     """Bring an object that was posted to a subresource through admission, and return it as admission leaves it. Raise what refuses it."""
     ctx = api.context(options)
     request = AdmissionRequest(kind, "CREATE", namespace, name, obj, None, ctx, subresource=subresource)

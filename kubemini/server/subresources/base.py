@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
 from kubemini.server.options import Outcome, WriteOptions
 from kubemini.server.registry import Kind, Served
 from kubemini.server.strategy import WriteContext
-
-if TYPE_CHECKING:
-    from kubemini.server.writing import Writing
+from kubemini.server.verbs import Verbs
 
 
 class ObjectSubresource:
@@ -70,7 +66,7 @@ class ActionSubresource:
 
     name = ""
 
-    async def act(self, api: Writing, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
+    async def act(self, api: Verbs, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
         """Do it, and return what to answer with which code."""
         raise NotImplementedError
 

@@ -6,7 +6,7 @@ may change is fixed, and nothing else of the pod has to be looked at again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Conflict, FieldError, ServerError, not_supported, required
@@ -14,9 +14,7 @@ from kubemini.server.options import Outcome, WriteOptions
 from kubemini.server.registry import Served
 from kubemini.server.subresources.answers import CREATED, admitted, with_condition
 from kubemini.server.subresources.base import ActionSubresource
-
-if TYPE_CHECKING:
-    from kubemini.server.writing import Writing
+from kubemini.server.verbs import Verbs
 
 TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 """Labels of a node that its pods get when they are bound (PodTopologyLabelsAdmission, on since 1.35)."""
@@ -27,7 +25,7 @@ class BindingSubresource(ActionSubresource):
 
     name = "binding"
 
-    async def act(self, api: Writing, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
+    async def act(self, api: Verbs, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
         """Assign the node. Raise `NotFound`, `Conflict`, `BadRequest`, `ServerError` (a malformed binding is no API error upstream)."""
         kind = served.kind
         if name != (body.get("metadata") or {}).get("name"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, BadRequest, Conflict, Forbidden, ServerError, Timeout, TooManyRequests
@@ -17,9 +17,7 @@ from kubemini.server.options import Caller, DeleteOptions, Outcome, WriteOptions
 from kubemini.server.registry import Served
 from kubemini.server.subresources.answers import CREATED, admitted, with_condition
 from kubemini.server.subresources.base import ActionSubresource
-
-if TYPE_CHECKING:
-    from kubemini.server.writing import Writing
+from kubemini.server.verbs import Verbs
 
 BUDGETS: Final = ("policy", "poddisruptionbudgets")
 MAX_DISRUPTED_PODS: Final = 2000
@@ -46,7 +44,7 @@ class EvictionSubresource(ActionSubresource):
 
     name = "eviction"
 
-    async def act(self, api: Writing, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
+    async def act(self, api: Verbs, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
         """Evict. Raise `BadRequest`, `NotFound`, `Conflict`, `TooManyRequests` where a budget says no, `ServerError` for two budgets."""
         kind = served.kind
         if name != (body.get("metadata") or {}).get("name"):
@@ -65,7 +63,7 @@ class EvictionSubresource(ActionSubresource):
             raise
         return Outcome(CREATED, None, 201)
 
-    async def _take(self, api: Writing, budget: Tree, pod: str, *, dry_run: bool) -> None:
+    async def _take(self, api: Verbs, budget: Tree, pod: str, *, dry_run: bool) -> None:
         """Write one disruption less into the status of a budget, asking it anew when it has changed meanwhile."""
         served = _preferred(api, *BUDGETS)
         meta = budget["metadata"]
@@ -81,7 +79,7 @@ class EvictionSubresource(ActionSubresource):
                 return
         raise Timeout(f'Timeout: couldn\'t update PodDisruptionBudget "{meta["name"]}" due to conflicts', details={"retryAfterSeconds": 10})
 
-    async def _delete(self, api: Writing, served: Served, pod: Tree, deletion: DeleteOptions, options: WriteOptions) -> None:
+    async def _delete(self, api: Verbs, served: Served, pod: Tree, deletion: DeleteOptions, options: WriteOptions) -> None:
         from kubemini.server.deleting import Deleting
 
         assert isinstance(api, Deleting), "only a whole server evicts"
@@ -97,7 +95,7 @@ class EvictionSubresource(ActionSubresource):
         await api.delete(served, meta["namespace"], meta["name"], replace(deletion, resource_version=revision))
 
 
-def _preferred(api: Writing, group: str, plural: str) -> Served:
+def _preferred(api: Verbs, group: str, plural: str) -> Served:
     kind = api.registry.kind(group, plural)
     assert kind is not None
     return api.registry.preferred(kind)

@@ -21,11 +21,10 @@ from kubemini.server.registry import Served
 from kubemini.server.strategy import Reader
 from kubemini.server.subresources.answers import admitted
 from kubemini.server.subresources.base import ActionSubresource
+from kubemini.server.verbs import Verbs
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-
-    from kubemini.server.writing import Writing
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 """The issuer of all tokens, and the audience of those that name none."""
@@ -44,7 +43,7 @@ class TokenSubresource(ActionSubresource):
     def __init__(self, issuer: TokenIssuer) -> None:
         self.issuer = issuer
 
-    async def act(self, api: Writing, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
+    async def act(self, api: Verbs, served: Served, namespace: str, name: str, body: Tree, options: WriteOptions) -> Outcome:
         """Issue a token. Raise `NotFound`, `Invalid`, `BadRequest`, `Conflict`."""
         meta: Tree = body.get("metadata") or {}
         for field, wanted in (("name", name), ("namespace", namespace)):

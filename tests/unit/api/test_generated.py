@@ -13,7 +13,8 @@ import pytest
 from kubemini.api import resources
 from kubemini.api.embedded import EmbeddedTypes, referenced
 from kubemini.api.openapi import generated_files
-from kubemini.api.owned import GENERATED, OwnedKind, owned_kinds, schema_of
+from kubemini.api.operators import OWNED_KINDS
+from kubemini.api.owned import GENERATED, OwnedKind, schema_of
 
 FILES = dict(generated_files())
 
@@ -34,8 +35,8 @@ def test_reading_imports_no_pydantic() -> None:
     code = (
         "import sys\n"
         "from kubemini.api.embedded import EmbeddedTypes\n"
-        "from kubemini.api.owned import crd_of, owned_kinds\n"
-        "[crd_of(each) for each in owned_kinds()]\n"
+        "from kubemini.api.owned import crd_of; from kubemini.api.operators import OWNED_KINDS\n"
+        "[crd_of(each) for each in OWNED_KINDS]\n"
         "EmbeddedTypes()['io.k8s.api.core.v1.PodSpec']\n"
         "print('pydantic' in sys.modules)"
     )
@@ -43,7 +44,7 @@ def test_reading_imports_no_pydantic() -> None:
     assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize("kind", owned_kinds(), ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", OWNED_KINDS, ids=lambda kind: kind.kind)
 def test_references_resolve(kind: OwnedKind) -> None:
     """Every ``$ref`` names a built-in type, and so on all the way down; kinds with pod templates refer to pods."""
     for version in kind.versions:
@@ -65,7 +66,7 @@ def test_every_field_is_described() -> None:
             if isinstance(schema.get(key), dict):
                 yield from bare(schema[key], path)
 
-    for kind in owned_kinds():
+    for kind in OWNED_KINDS:
         for version in kind.versions:
             assert list(bare(schema_of(kind.group, version.name, kind.kind), kind.kind)) == []
 
@@ -80,5 +81,5 @@ def test_unknown_kinds() -> None:
 def test_handles() -> None:
     """Every kind of ours has a handle in its stored version."""
     handles = {value for value in vars(resources).values() if isinstance(value, resources.Resource)}
-    for kind in owned_kinds():
+    for kind in OWNED_KINDS:
         assert resources.Resource(kind.group, kind.versions[0].name, kind.plural, kind.kind, kind.namespaced) in handles

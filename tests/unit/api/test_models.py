@@ -13,7 +13,7 @@ from kubemini.api.kueue.v1beta2 import ClusterQueue, Workload
 from kubemini.api.leaderworkerset.v1 import LeaderWorkerSet
 from kubemini.api.meta.model import Model, camel
 from kubemini.api.meta.v1 import ApiObject, ObjectMeta
-from kubemini.api.owned import owned_kinds
+from kubemini.api.operators import OWNED_KINDS
 from kubemini.api.trees import Tree
 
 TEMPLATE: Tree = {"spec": {"template": {"spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v", "emptyDir": None}]}}}}
@@ -118,7 +118,7 @@ def test_quantities_as_written() -> None:
 def models() -> list[Any]:
     """Return the model of every version of every kind."""
     found = []
-    for kind in owned_kinds():
+    for kind in OWNED_KINDS:
         for version in kind.versions:
             module, _, name = version.model.partition(":")
             found.append(pytest.param(kind, version.name, getattr(import_module(module), name), id=f"{kind.kind}-{version.name}"))

@@ -13,12 +13,13 @@ import yaml
 
 from kubemini.api.embedded import EmbeddedTypes, expanded
 from kubemini.api.openapi import structural_schema
-from kubemini.api.owned import OwnedKind, crd_of, owned_kinds
+from kubemini.api.operators import OWNED_KINDS
+from kubemini.api.owned import OwnedKind, crd_of
 from kubemini.api.trees import Tree
 from kubemini.api.volcano import PodGroup
 
 CRDS = Path(__file__).resolve().parents[4] / "shared" / "crds"
-KINDS = {f"{kind.plural}.{kind.group}": kind for kind in owned_kinds()}
+KINDS = {f"{kind.plural}.{kind.group}": kind for kind in OWNED_KINDS}
 VERSIONS = [(name, version.name) for name, kind in KINDS.items() for version in kind.versions]
 EMBEDDED = EmbeddedTypes()
 

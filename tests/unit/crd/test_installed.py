@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.owned import owned_kinds
+from kubemini.api.operators import OWNED_KINDS
 from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from kubemini.api.resources import JOB_SETS
 from kubemini.api.trees import Tree
@@ -29,7 +29,7 @@ def parts(schema: Any) -> list[Tree]:
 
 def test_every_kind_has_its_definition() -> None:
     """There is one for each kind that we own, under the names that it is served by, established from the start."""
-    assert [crd["metadata"]["name"] for crd in CRDS] == [f"{kind.plural}.{kind.group}" for kind in owned_kinds()]
+    assert [crd["metadata"]["name"] for crd in CRDS] == [f"{kind.plural}.{kind.group}" for kind in OWNED_KINDS]
     for crd in CRDS:
         assert crd["status"]["acceptedNames"] == crd["spec"]["names"]
         assert [(each["type"], each["status"]) for each in crd["status"]["conditions"]] == [("NamesAccepted", "True"), ("Established", "True")]

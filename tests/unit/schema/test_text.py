@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubemini.machinery.schema.text import BodyError, parse_json, parse_manifest, parse_yaml
+from kubemini.machinery.schema.body import BodyError
+from kubemini.machinery.schema.text import parse_json, parse_manifest, parse_yaml
 
 
 @pytest.mark.parametrize(

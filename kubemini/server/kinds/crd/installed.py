@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubemini.api.embedded import expanded
-from kubemini.api.owned import OwnedKind, crd_of, owned_kinds
+from kubemini.api.operators import OWNED_KINDS
+from kubemini.api.owned import OwnedKind, crd_of
 from kubemini.api.trees import Tree
 from kubemini.runtime.env import Env
 from kubemini.server.kinds.owned import EMBEDDED
@@ -36,7 +37,7 @@ _STATUS_FIELDS: Final[Tree] = {
 def installed(env: Env, stamp: str) -> Iterator[Tree]:
     """Yield the definition of each kind we own, as it is stored; `stamp` is when the operators were installed."""
     known: dict[str, Tree] = {}
-    for kind in owned_kinds():
+    for kind in OWNED_KINDS:
         yield _definition(kind, env.uid(), stamp, known)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from kubemini.api.trees import Tree
 from kubemini.machinery.cel import CelCompileError, Environment, Program
 from kubemini.machinery.cel.costs import UNBOUNDED
-from kubemini.machinery.cel.declared import MAX_REQUEST, Declared, declared
+from kubemini.machinery.cel.declared import MAX_REQUEST, declared
+from kubemini.machinery.cel.types import Declared
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 
 EXPRESSION_LIMIT = 10_000_000
