@@ -95,8 +95,9 @@ def test_a_bad_strategy_is_shown_under_internal_names(bench: Bench, spec: Tree, 
 @pytest.mark.parametrize("kind,field", [("Deployment", "strategy"), ("DaemonSet", "updateStrategy")])
 def test_a_bad_strategy_of_other_kinds_is_shown_so_too(bench: Bench, kind: str, field: str) -> None:
     """With the numbers of a rolling update."""
+    spec: Tree = {field: {"type": "Blue", "rollingUpdate": {"maxSurge": "5%", "maxUnavailable": 0}}}
     with pytest.raises(Invalid) as error:
-        bench.create(controller(kind, **{field: {"type": "Blue", "rollingUpdate": {"maxSurge": "5%", "maxUnavailable": 0}}}))
+        bench.create(controller(kind, **spec))
     shown = '{"Type":"Blue","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":"5%"}}'
     assert why(error)[0].startswith(f"spec.{field}: Unsupported value: {shown}: supported values: ")
 
