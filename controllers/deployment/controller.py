@@ -168,10 +168,14 @@ class DeploymentController(Controller):
             self._tell(pass_, judge=False)
             return
         self._note_pause(pass_)
-        if deployment["spec"].get("paused") or self._was_scaled(pass_):
+        paused = deployment["spec"].get("paused")
+        back = revisions.rollback_to(deployment)
+        if back is not None and not paused:
+            await self._roll_back(pass_, back)
+        elif paused or self._was_scaled(pass_):
             await self._sort(pass_, create=False)
             await self._scale(pass_)
-            if deployment["spec"].get("paused"):
+            if paused and back is None:
                 await self._clean_up(pass_)
             self._tell(pass_, judge=False)
         elif is_rolling(deployment):
@@ -197,6 +201,30 @@ class DeploymentController(Controller):
         wanted = replicas(pass_.deployment)
         sizes = (number_annotation(each, names.DESIRED_REPLICAS) for each in pass_.sets if replicas(each) > 0)
         return any(size is not None and size != wanted for size in sizes)
+
+    async def _roll_back(self, pass_: _Rollout, number: int) -> None:
+        """Give the Deployment the template of a revision (0: the last but one), and take back the wish for it, whatever came of it."""
+        await self._sort(pass_, create=True)
+        deployment, recorder = pass_.deployment, self._ctx.recorder
+        name, annotations, spec = deployment["metadata"]["name"], pass_.annotations, deployment["spec"]
+        wanted = number or revisions.last_but_one(pass_.all)
+        target = next((each for each in pass_.all if wanted and revisions.revision(each) == wanted), None)
+        done = ""
+        if target is None:
+            text = "Unable to find the revision to rollback to." if wanted else "Unable to find last revision."
+            recorder.event(deployment, "Warning", "DeploymentRollbackRevisionNotFound", text)
+        elif revisions.same_template(target["spec"]["template"], spec["template"]):
+            text = f'The rollback revision contains the same template as current deployment "{name}"'
+            recorder.event(deployment, "Warning", "DeploymentRollbackTemplateUnchanged", text)
+        else:
+            spec = {**spec, "template": revisions.without_hash(target["spec"]["template"])}
+            annotations = revisions.annotations_from(target, annotations)
+            done = f'Rolled back deployment "{name}" to revision {wanted}'
+        pass_.annotations = {key: value for key, value in annotations.items() if key != revisions.ROLLBACK_TO}
+        changed = {**deployment, "metadata": {**deployment["metadata"], "annotations": pass_.annotations}, "spec": spec}
+        pass_.deployment = await self._ctx.client.update(DEPLOYMENTS, changed)
+        if done:
+            recorder.event(deployment, "Normal", "DeploymentRollback", done)
 
     # ------------------------------------------------------------------ new and old
 

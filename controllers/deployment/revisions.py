@@ -12,17 +12,20 @@ from kubemini.runtime.keys import owner_reference
 
 HISTORY_LENGTH = 2000
 """Characters of a ReplicaSet's list of earlier revisions."""
+ROLLBACK_TO = "deprecated.deployment.rollback.to"
+"""Annotation of a Deployment: the revision to go back to, 0 for the last but one (what extensions/v1beta1 had a field for)."""
 _NOT_COPIED = (
     names.LAST_APPLIED,
     names.DEPLOYMENT_REVISION,
     names.DEPLOYMENT_REVISION_HISTORY,
     names.DESIRED_REPLICAS,
     names.MAX_REPLICAS,
-    "deprecated.deployment.rollback.to",
+    ROLLBACK_TO,
 )
 
 
-def _without_hash(template: Tree) -> Tree:
+def without_hash(template: Tree) -> Tree:
+    """Return the template of a ReplicaSet as its Deployment has it."""
     meta = template.get("metadata") or {}
     labels = {name: value for name, value in (meta.get("labels") or {}).items() if name != names.POD_TEMPLATE_HASH}
     return {**template, "metadata": {**meta, "labels": labels}}
@@ -32,7 +35,7 @@ def same_template(one: Tree, other: Tree) -> bool:
     """Tell whether two templates make the same pods, apart from the hash label."""
     if one.get("spec") != other.get("spec"):
         return False
-    left, right = _without_hash(one), _without_hash(other)
+    left, right = without_hash(one), without_hash(other)
     return {key: value for key, value in left["metadata"].items() if value} == {key: value for key, value in right["metadata"].items() if value}
 
 
@@ -53,6 +56,22 @@ def find_new(deployment: Tree, sets: Iterable[Tree]) -> Tree | None:
 def revision(obj: Tree) -> int:
     """Return the revision of a ReplicaSet or Deployment, 0 where it has none."""
     return number_annotation(obj, names.DEPLOYMENT_REVISION) or 0
+
+
+def last_but_one(sets: Iterable[Tree]) -> int:
+    """Return the second greatest revision, 0 where there is none."""
+    return sorted([0, 0, *map(revision, sets)])[-2]
+
+
+def rollback_to(deployment: Tree) -> int | None:
+    """Return the revision that a Deployment is to go back to, None where there is no such wish that can be read."""
+    return number_annotation(deployment, ROLLBACK_TO)
+
+
+def annotations_from(target: Tree, annotations: Tree) -> Tree:
+    """Return the annotations of a Deployment that goes back to a ReplicaSet: that one's, which were its own then, and those that it keeps for itself."""
+    kept = {name: value for name, value in annotations.items() if name in _NOT_COPIED}
+    return {**kept, **{name: value for name, value in (target["metadata"].get("annotations") or {}).items() if name not in _NOT_COPIED}}
 
 
 def next_revision(old_sets: Sequence[Tree]) -> int:
