@@ -41,21 +41,34 @@ class ControllerMetrics:
             "controller_runtime_reconcile_errors", "Total number of reconciliation errors per controller", labels=("controller",)
         )
         families: dict[str, Metric] = {}
+        counted: dict[str, list[int]] = {}
+        told: dict[tuple[str, str], int] = {}
         for manager in self._managers():
-            operators = {(each.name,) for each in manager.controllers if _is_operator(each)}
-            _merge(families, replace(manager.durations, samples={key: value for key, value in manager.durations.samples.items() if key in operators}))
+            shown = {each.name: each.measured_as or each.name for each in manager.controllers}
+            operators = {each.name for each in manager.controllers if _is_operator(each)}
+            durations = replace(manager.durations, samples={})
+            for (name,), sample in manager.durations.samples.items():
+                if name in operators:
+                    durations.add(sample, shown[name])
+            _merge(families, durations)
             for controller in manager.controllers:
-                queue = controller.queue
-                depth.add_metric((controller.name,), len(queue))
-                adds.add_metric((controller.name,), queue.adds)
-                retries.add_metric((controller.name,), queue.retries)
-                if (controller.name,) in operators:
-                    outcomes = manager.outcomes[controller.name]
-                    for result, count in outcomes.items():
-                        reconciles.add_metric((controller.name, result), count)
-                    errors.add_metric((controller.name,), outcomes["error"])
+                name, queue = shown[controller.name], controller.queue
+                sums = counted.setdefault(name, [0, 0, 0])
+                counted[name] = [before + more for before, more in zip(sums, (len(queue), queue.adds, queue.retries), strict=True)]
+                if controller.name in operators:
+                    for result, count in manager.outcomes[controller.name].items():
+                        told[name, result] = told.get((name, result), 0) + count
                 for family in controller.families:
                     _merge(families, family)
+        for name, sums in counted.items():
+            waiting, added, retried = sums
+            depth.add_metric((name,), waiting)
+            adds.add_metric((name,), added)
+            retries.add_metric((name,), retried)
+        for (name, result), count in told.items():
+            reconciles.add_metric((name, result), count)
+            if result == "error":
+                errors.add_metric((name,), count)
         yield from (depth, adds, retries, reconciles, errors)
         yield from families.values()
 
@@ -66,7 +79,7 @@ def _is_operator(controller: Controller) -> bool:
 
 def _merge(families: dict[str, Metric], family: Family) -> None:
     """Add a family, or its samples to the one of that name."""
-    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, UnknownMetricFamily
 
     found = families.get(family.name)
     if isinstance(family, Histogram):
@@ -81,7 +94,10 @@ def _merge(families: dict[str, Metric], family: Family) -> None:
             found.add_metric(values, buckets, total[0])
         return
     if found is None:
-        found = families[family.name] = CounterMetricFamily(family.name.removesuffix("_total"), family.help, labels=family.labels)
-    assert isinstance(found, CounterMetricFamily)
+        # The format's counters end in _total; one that does not upstream has no type of its own here
+        bare = not family.name.endswith("_total")
+        kind = UnknownMetricFamily if bare else CounterMetricFamily
+        found = families[family.name] = kind(family.name.removesuffix("_total"), family.help, labels=family.labels)
+    assert isinstance(found, CounterMetricFamily | UnknownMetricFamily)
     for values, count in family.samples.items():
         found.add_metric(values, count)

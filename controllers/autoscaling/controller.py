@@ -83,6 +83,7 @@ class HorizontalController(Controller):
     """Keys are HorizontalPodAutoscalers."""
 
     name = "horizontalpodautoscaling"
+    measured_as = "horizontalpodautoscaler"
     component = "horizontal-pod-autoscaler"
 
     def __init__(self, settings: Settings) -> None:

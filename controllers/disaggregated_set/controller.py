@@ -30,6 +30,7 @@ class DisaggregatedSetController(Controller):
     """Keys are DisaggregatedSets."""
 
     name = "disaggregated-set"
+    measured_as = "disaggregatedset"
     component = "disaggregatedset"
 
     def setup(self, ctx: Context) -> None:

@@ -17,6 +17,7 @@ class StaleDisruptions(Controller):
     """Keys are pods that carry the condition."""
 
     name = "stale-pod-disruption"
+    measured_as = "stale_pod_disruption"
     component = "controllermanager"
 
     def setup(self, ctx: Context) -> None:

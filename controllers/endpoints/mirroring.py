@@ -28,6 +28,7 @@ class MirroringController(Controller):
     """Keys are Endpoints objects."""
 
     name = "endpointslicemirroring"
+    measured_as = "endpoint_slice_mirroring"
     component = "endpoint-slice-mirroring-controller"
 
     def setup(self, ctx: Context) -> None:

@@ -57,6 +57,7 @@ class EndpointSliceController(Controller):
     """Keys are Services."""
 
     name = "endpointslice"
+    measured_as = "endpoint_slice"
     component = "endpoint-slice-controller"
 
     def __init__(self, services: Services) -> None:

@@ -15,6 +15,7 @@ class TtlAfterFinished(Controller):
     """Keys are Jobs."""
 
     name = "ttl-after-finished"
+    measured_as = "ttl_jobs_to_delete"
     component = "ttl-after-finished-controller"
 
     def __init__(self) -> None:

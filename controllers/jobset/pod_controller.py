@@ -24,6 +24,7 @@ class PlacementController(Controller):
     """Keys are leader pods that are bound."""
 
     name = "jobset-pod"
+    measured_as = "pod"
     component = "jobset"
 
     def setup(self, ctx: Context) -> None:

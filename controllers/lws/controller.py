@@ -63,6 +63,7 @@ class LeaderWorkerSetController(Controller):
     """Keys are LeaderWorkerSets."""
 
     name = "lws"
+    measured_as = "leaderworkerset"
     component = "leaderworkerset"
 
     def setup(self, ctx: Context) -> None:

@@ -28,6 +28,7 @@ class GroupController(Controller):
     """Keys are pods that carry the name label. `provider` is the gang scheduler, "" without one."""
 
     name = "lws-pods"
+    measured_as = "pod"
     component = "leaderworkerset"
 
     def __init__(self, provider: str = "") -> None:

@@ -18,6 +18,7 @@ class ResourceQuotaController(Controller):
     """Keys are ResourceQuotas."""
 
     name = "resourcequota"
+    measured_as = "resourcequota_primary"
     component = "resourcequota-controller"
 
     def setup(self, ctx: Context) -> None:

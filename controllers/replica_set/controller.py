@@ -36,6 +36,7 @@ class ReplicaSetController(Controller):
     def __init__(self, name: str, component: str, resource: Resource) -> None:
         super().__init__()
         self.name = name
+        self.measured_as = "replicationmanager" if resource == REPLICATION_CONTROLLERS else ""
         self.component = component
         self._resource = resource
 

@@ -23,6 +23,7 @@ class ResourceClaimController(Controller):
     """A claim made here is remembered until the cache shows it, so that a stale cache never makes two."""
 
     name = "resourceclaim"
+    measured_as = "resource_claim"
     component = "resource_claim"
 
     def setup(self, ctx: Context) -> None:

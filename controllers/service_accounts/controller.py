@@ -67,6 +67,7 @@ class RootCertificates(_OnePerNamespace):
     """The certificate authority that pods trust."""
 
     name = "root-ca-certificate-publisher"
+    measured_as = "root_ca_cert_publisher"
     component = "root-ca-cert-publisher"
     resource = CONFIG_MAPS
     object_name = "kube-root-ca.crt"

@@ -14,6 +14,7 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.revisions.history import History, historic
 from kubemini.controllers.stateful_set import planning, pods
 from kubemini.controllers.stateful_set.claiming import Claims
+from kubemini.controllers.stateful_set.metrics import Metrics
 from kubemini.controllers.stateful_set.planning import Slots, Step
 from kubemini.controllers.stateful_set.status import StatusDraft
 from kubemini.controllers.stateful_set.templates import Chosen, choose
@@ -36,6 +37,7 @@ class StatefulSetController(Controller):
     """Keys are StatefulSets."""
 
     name = "stateful-set"
+    measured_as = "statefulset"
     component = "statefulset-controller"
 
     def setup(self, ctx: Context) -> None:
@@ -49,6 +51,8 @@ class StatefulSetController(Controller):
         self._claim_writes = OwnWrites(ctx.env, ctx.informer(PERSISTENT_VOLUME_CLAIMS), self.queue.add)
         self._status_writes: dict[str, int] = {}
         """Key of a set → resourceVersion of our last status write."""
+        self._metrics = Metrics()
+        self.families = self._metrics.all()
         self._history = History(ctx)
         self._claims = Claims(ctx, self._written)
         self._writes = Writes(ctx, self._written, self._removed, self._claimed)
@@ -118,6 +122,7 @@ class StatefulSetController(Controller):
             return None
         owner = SetView(tree)
         if not self._caught_up(owner):
+            self._metrics.stale.inc()
             return LAPSE
         if owner.selector.nothing or owner.selector.empty:
             return None
@@ -135,6 +140,7 @@ class StatefulSetController(Controller):
         except ApiStatus as refused:
             # The status tells of what was done before, also where something failed
             problem = refused
+        self._measure(owner, draft)
         await self._write_status(owner, draft)
         await self._cut_history(owner, ordered, chosen, found)
         if problem is not None:
@@ -225,6 +231,13 @@ class StatefulSetController(Controller):
                 draft.current -= 1
 
     # ------------------------------------------------------------------ what is left behind
+
+    def _measure(self, owner: SetView, draft: StatusDraft) -> None:
+        """Count where more pods are unavailable than may be."""
+        if owner.max_unavailable is None or not self._ctx.gates.enabled("MaxUnavailableStatefulSet"):
+            return
+        if owner.replicas - draft.available > planning.max_unavailable(owner):
+            self._metrics.violations.inc(owner.namespace, owner.name, "OrderedReady" if owner.ordered else "Parallel")
 
     async def _write_status(self, owner: SetView, draft: StatusDraft) -> None:
         draft.complete(owner)

@@ -13,6 +13,7 @@ class EphemeralVolumeController(Controller):
     """Keys are pods that have ephemeral volumes."""
 
     name = "ephemeral-volume"
+    measured_as = "ephemeral_volume"
     component = "ephemeral_volume"
 
     def setup(self, ctx: Context) -> None:

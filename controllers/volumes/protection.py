@@ -48,6 +48,7 @@ class ClaimProtection(Controller):
     """Keys are namespaces."""
 
     name = "persistentvolumeclaim-protection"
+    measured_as = "pvcprotection"
     component = "pvc-protection-controller"
 
     def setup(self, ctx: Context) -> None:
@@ -119,6 +120,7 @@ class VolumeProtection(Controller):
     """Keys are volumes."""
 
     name = "persistentvolume-protection"
+    measured_as = "pvprotection"
     component = "pv-protection-controller"
 
     def setup(self, ctx: Context) -> None:

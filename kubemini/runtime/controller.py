@@ -42,6 +42,8 @@ class Controller:
     """One control loop. Subclass, set `name`, wire informers in `setup`, and write `reconcile`."""
 
     name = ""
+    measured_as = ""
+    """Upstream's name for it, or for its work queue, on ``/metrics``, where that is another."""
     workers = 1
     families: Families = ()
     """What it counts about itself for ``/metrics``."""

@@ -53,6 +53,12 @@ class Histogram:
         sample[0][bisect_left(self.bounds, value)] += 1
         sample[1][0] += value
 
+    def add(self, sample: tuple[list[int], list[float]], *values: str) -> None:
+        """Count what another histogram of these bounds has counted."""
+        counts, (total,) = sample
+        before, (sum_,) = self.samples.get(values, ([0] * len(counts), [0.0]))
+        self.samples[values] = ([one + other for one, other in zip(before, counts, strict=True)], [sum_ + total])
+
 
 Family = Counter | Histogram
 Families = Sequence[Family]

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from kubemini.api.resources import JOB_SETS, JOBS
+from kubemini.api.resources import JOB_SETS, JOBS, LEADER_WORKER_SETS, STATEFUL_SETS
 from kubemini.machinery.errors import ApiStatus, TooManyRequests
 from kubemini.machinery.openapi.protobuf import encode
 from kubemini.server.options import Caller
@@ -67,6 +67,32 @@ async def test_metrics_of_controllers() -> None:
     (count,) = (line for line in page if line.startswith('controller_runtime_reconcile_time_seconds_count{controller="jobset"}'))
     assert float(count.split()[-1]) >= 1
     assert not any('controller="job"' in line for line in page)
+
+
+async def test_metrics_of_stateful_sets() -> None:
+    """Under upstream's names: the queues and operators too. More pods unavailable than the gate MaxUnavailableStatefulSet allows are a violation each time."""
+    gates = {"MaxUnavailableStatefulSet": True}
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    sets = {"serviceName": "s", "replicas": 3, "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "s"}}}
+    labelled = {**template, "metadata": {"labels": {"app": "s"}}}
+    async with ServedCluster(tls=False, controllers="namespaces,service-accounts,stateful-set,lws,jobset", seed=1, feature_gates=gates) as served:
+        await served.client.create(STATEFUL_SETS, {"metadata": {"name": "s", "namespace": "default"}, "spec": {**sets, "template": labelled}})
+        spec = {"leaderWorkerTemplate": {"workerTemplate": template}}
+        await served.client.create(LEADER_WORKER_SETS, {"metadata": {"name": "l", "namespace": "default"}, "spec": spec})
+        await served.wait("pod/l-0", "jsonpath={.status.phase}=Pending")
+        await served.wait("statefulset/s", "jsonpath={.status.replicas}=3")
+        async with httpx.AsyncClient(base_url=served.listener.url) as client:
+            page = (await client.get("/metrics")).text.splitlines()
+    name = "statefulset_controller_statefulset_unavailability_violation"
+    labels = 'pod_management_policy="Parallel",statefulset_name="s",statefulset_namespace="default"'
+    (violations,) = (line for line in page if line.startswith(f"{name}{{{labels}}} "))
+    assert float(violations.split()[-1]) >= 1
+    assert "# TYPE statefulset_controller_stale_sync_skips_total counter" in page
+    assert 'workqueue_depth{name="statefulset"} 0.0' in page
+    for operator in ("leaderworkerset", "pod"):
+        (done,) = (line for line in page if line.startswith(f'controller_runtime_reconcile_total{{controller="{operator}",result="success"}}'))
+        assert float(done.split()[-1]) >= 1
+        assert sum(line.startswith(f'workqueue_depth{{name="{operator}"}}') for line in page) == 1
 
 
 async def test_retry_after(served: ServedCluster, http: httpx.AsyncClient) -> None:
