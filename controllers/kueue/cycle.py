@@ -22,7 +22,7 @@ from kubemini.controllers.kueue.ordering import classic_key, tournament
 from kubemini.controllers.kueue.preemption import Preemption, Target, Wish
 from kubemini.controllers.kueue.quota import Undo
 from kubemini.controllers.kueue.requests import beyond_limits, beyond_ranges, totals
-from kubemini.controllers.kueue.workloads import Info, assignments, reclaimable_pods
+from kubemini.controllers.kueue.workloads import Flavored, Info, assignments, reclaimable_pods
 
 
 class Outcome(Enum):
@@ -62,6 +62,8 @@ class Entry:
     message: str = ""
     replaced: Info | None = None
     """The slice that this one replaces."""
+    found: Mapping[str, Mapping[str, str]] | None = None
+    """The flavors of each pod set that a new assignment has to be made of."""
 
     @property
     def usage(self) -> Usage:
@@ -72,6 +74,12 @@ class Entry:
     def borrow(self) -> int:
         """How high up it borrows."""
         return self.assignment.borrow
+
+    def position(self, generation: int) -> Flavored | None:
+        """Return where the next attempt goes on; None where it begins anew: once victims are gone every flavor is worth another look."""
+        if self.requeue is Requeue.PENDING_PREEMPTION:
+            return None
+        return self.assignment.position(generation) if self.assignment.pod_sets else self.info.last
 
     def refuse(self, reason: str, message: str, requeue: Requeue = Requeue.GENERIC) -> Entry:
         """Say why it is not admitted."""
@@ -125,6 +133,8 @@ class Cycle:
         self.fair = FairPreemption(self.cache, self.config.fair_strategies) if self.config.fair_sharing else None
         self.undo = Undo()
         self.preempted: dict[str, Info] = {}
+        self.gone: Mapping[str, Info] = {}
+        """Whom a new assignment takes for gone."""
         self.admitted: list[Entry] = []
         if world.places is not None:
             world.places.begin()
@@ -175,7 +185,7 @@ class Cycle:
     def _assigner(self, entry: Entry) -> Assigner:
         queue, info = entry.queue, entry.info
         places = self.world.places
-        only, discount = None, None
+        only, discount = entry.found, None
         if entry.replaced is not None:
             given = assignments(entry.replaced.tree)
             only = {each["name"]: each.get("flavors") or {} for each in given}
@@ -244,14 +254,14 @@ class Cycle:
                 return assignment, []
             targets = self.find_targets(entry, assignment)
             if places is not None and targets:
-                places.place(entry, assignment, {target.info.key: target.info for target in targets})
+                places.place(entry, assignment, {**self.gone, **{target.info.key: target.info for target in targets}})
         return assignment, targets
 
     def _by_topology(self, entry: Entry, assignment: Assignment) -> None:
         """Place an assignment that fits by quota; where it cannot be placed, others may have to go for it, or nothing helps."""
         places = self.world.places
         assert places is not None
-        problem = places.place(entry, assignment, {})
+        problem = places.place(entry, assignment, self.gone)
         if not problem:
             return
         if places.place(entry, assignment, {}, empty=True):
@@ -264,24 +274,31 @@ class Cycle:
         places = self.world.places
         wish = Wish(entry.queue, entry.info, assignment.usage, assignment.needing_preemption())
         if places is not None:
-            wish.fits = lambda gone: not places.place(entry, assignment, gone)
+            wish.fits = lambda gone: not places.place(entry, assignment, {**self.gone, **gone})
         return self.fair.targets(wish) if self.fair is not None else self.preemption.targets(wish)
 
     # ------------------------------------------------------------------ processing
 
     def process(self, entry: Entry) -> None:
         """Decide about one entry, on what earlier entries have left."""
+        deferred = self._overlaps(entry) and self.config.on("RecomputeAssignmentUponPreemptionTargetsOverlap") and self._assign_behind(entry)
         assignment = entry.assignment
         if assignment.mode is Mode.NO_FIT:
             entry.refuse(assignment.reason, assignment.message(), Requeue.NO_FIT)
             return
         if assignment.preempts and not entry.targets:
-            entry.refuse(assignment.reason, assignment.message(), Requeue.NO_CANDIDATES)
+            entry.refuse(names.WAITING_FOR_QUOTA, assignment.message(), Requeue.NO_CANDIDATES)
             if entry.queue.policy.reclaim != "Any":
                 self.undo.add(entry.queue.node, self._reserve(entry))
                 self._suppose(entry)
             return
-        if any(target.info.key in self.preempted for target in entry.targets):
+        if deferred:
+            message = "Workload has overlapping preemption targets with another workload, but will fit after these preemptions complete"
+            entry.refuse(names.WAITING_FOR_PREEMPTED_WORKLOADS, message, Requeue.PENDING_PREEMPTION)
+            self.undo.add(entry.queue.node, assignment.usage)
+            self._suppose(entry)
+            return
+        if self._overlaps(entry):
             entry.refuse(
                 names.WAITING_FOR_QUOTA, "Workload has overlapping preemption targets with another workload", Requeue.FAILED_AFTER_NOMINATION
             )
@@ -305,6 +322,30 @@ class Cycle:
             entry.outcome = Outcome.BLOCKED
             return
         self.admit(entry)
+
+    def _overlaps(self, entry: Entry) -> bool:
+        return any(target.info.key in self.preempted for target in entry.targets)
+
+    def _assign_behind(self, entry: Entry) -> bool:
+        """Assign flavors anew, of those that were found before, as if whom others preempt were gone. Tell whether it fits then without evicting anybody."""
+        undo = Undo()
+        homes: dict[str, dict[str, Info]] = {}
+        for info in self.preempted.values():
+            state = self.cache.queues[info.queue]
+            homes.setdefault(info.queue, state.holding)
+            undo.add(state.node, info.usage, -1)
+        for name, holding in homes.items():
+            self.cache.queues[name].holding = {key: info for key, info in holding.items() if key not in self.preempted}
+        found = {each.name: {resource: choice.flavor for resource, choice in each.flavors.items()} for each in entry.assignment.pod_sets}
+        entry.info.last, entry.found, self.gone = None, found, self.preempted
+        try:
+            self._assign(entry)
+        finally:
+            entry.found, self.gone = None, {}
+            for name, holding in homes.items():
+                self.cache.queues[name].holding = holding
+            undo.back()
+        return entry.assignment.mode is Mode.FIT
 
     def _suppose(self, entry: Entry) -> None:
         if self.world.places is not None:

@@ -190,7 +190,7 @@ class Assigner:
     topology: TopologyCheck | None = None
     generation: int = 0
     only: Mapping[str, Mapping[str, str]] | None = None
-    """Flavors that each pod set must keep (a slice that replaces another)."""
+    """Flavors that each pod set must keep (a slice that replaces another, or an assignment that is made anew)."""
     discount: Mapping[str, Mapping[str, int]] | None = None
     """What each pod set holds already, and need not be found again."""
 
@@ -346,11 +346,9 @@ class Assigner:
         flavor = self.flavors.get(name)
         if flavor is None:
             return f"flavor {name} not found"
-        if self.only is not None:
-            for member in members:
-                kept = self.only.get(member.name)
-                if kept is not None and any(kept.get(resource, name) != name for resource in group.resources):
-                    return f"flavor {name} is not the one of the replaced slice"
+        kept = self._kept(name, group, members)
+        if kept is not None and self.discount is None:
+            return f"skipping flavor {name} as it is not found in the nomination mapping for resource {kept[0]}"
         for member, pod_set in zip(members, pod_sets, strict=True):
             spec = pod_set["template"]["spec"]
             if self.topology is not None and any(resource in member.request.total for resource in group.resources):
@@ -364,7 +362,16 @@ class Assigner:
                 return f"untolerated taint {shown_taint} in flavor {name}"
             if not matches_affinity(spec, rules.get("nodeLabels") or {}):
                 return f"flavor {name} doesn't match node affinity"
-        return ""
+        return f"could not assign {name} flavor since the original workload is assigned: {kept[1]}" if kept is not None else ""
+
+    def _kept(self, name: str, group: Group, members: Sequence[PodSetAssignment]) -> tuple[str, str] | None:
+        """Return the first (resource, flavor) that has to be kept where a flavor is another one."""
+        for member in members if self.only is not None else ():
+            kept = (self.only or {}).get(member.name, {})
+            for resource in group.resources:
+                if kept.get(resource, name) != name:
+                    return resource, kept[resource]
+        return None
 
     def _quota(self, fr: FlavorResource, assumed: int, value: int) -> tuple[Mode, int, str, str]:
         node, (flavor, resource) = self.queue.node, fr

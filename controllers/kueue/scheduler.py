@@ -113,12 +113,8 @@ class Scheduler(Controller):
         pending = self.hub.pending.get(info.queue)
         if pending is None:
             return
-        if entry.assignment.pod_sets:
-            info.last = entry.assignment.position(self.hub.cache.allocation(queue))
-        untried = (
-            info.last is not None and info.last.untried() and entry.requeue in (Requeue.NO_FIT, Requeue.NO_CANDIDATES, Requeue.PENDING_PREEMPTION)
-        )
-        if untried and entry.requeue is not Requeue.PENDING_PREEMPTION:
+        info.last = entry.position(self.hub.cache.allocation(queue))
+        if info.last is not None and info.last.untried() and entry.requeue in (Requeue.NO_FIT, Requeue.NO_CANDIDATES):
             self.hub.requeue(info, park=False)
             return
         if entry.requeue is Requeue.PENDING_PREEMPTION and not queue.strict:
@@ -215,7 +211,7 @@ class Scheduler(Controller):
         if hub.cache.assumed.get(key) is not info:
             return
         if tree["metadata"]["uid"] == info.uid and conditions.reserved(tree) and conditions.active(tree) and not conditions.finished(tree):
-            kept = holding(tree)
+            kept = holding(tree, boost=hub.config.on("PriorityBoost"))
             hub.cache.assume(kept)
             return
         hub.forget(key)

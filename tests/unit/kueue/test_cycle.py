@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.cycle import Entry, Outcome, Requeue
+from kubemini.runtime.gates import FeatureGates
 from tests.unit.kueue.worlds import World
 
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
@@ -172,18 +174,6 @@ def test_nothing_is_evicted_when_that_would_not_help() -> None:
     assert entry.requeue is Requeue.NO_CANDIDATES
 
 
-def test_one_victim_is_not_promised_to_two_preemptors() -> None:
-    """In one cycle a second preemptor of the same victims is put off."""
-    world = World()
-    world.queue("owner", {"f": 2}, **RECLAIM)
-    world.queue("other", {"f": 2}, **RECLAIM)
-    world.queue("borrower", {"f": 0}, cohortName="co")
-    world.held("loan", "borrower", 4)
-    first, second = world.run(world.pending("a", "owner", 2, at=1.0), world.pending("b", "other", 2, at=2.0))
-    assert first.outcome is Outcome.PREEMPTING
-    assert second.message == "Workload has overlapping preemption targets with another workload"
-
-
 def test_partial_admission_takes_as_many_pods_as_fit() -> None:
     """A pod set with a minimum is admitted with the largest number of pods that fits."""
     world = World()
@@ -248,3 +238,63 @@ def test_lowered_quota_does_not_make_a_request_larger() -> None:
     world.queue("q", {"f": 2})
     (entry,) = world.run(world.pending("small", "q", 1))
     assert entry.message.endswith("insufficient unused quota for cpu in flavor f, 1 more needed")
+
+
+def contested(victims: int) -> World:
+    """Return two queues of two cpus each that a third one in their cohort has taken with so many Workloads."""
+    world = World()
+    for name in ("a", "b"):
+        world.queue(name, {"f": 2}, cohortName="co", preemption={"reclaimWithinCohort": "Any"})
+    world.queue("taker", {"f": 0}, cohortName="co")
+    for number in range(victims):
+        world.held(f"v{number}", "taker", 4 // victims, at=float(number))
+    return world
+
+
+def test_who_fits_behind_the_victim_of_another_waits_for_it() -> None:
+    """Two preemptors with one victim between them: the second one fits once the victim is gone, and says that it waits for that (kueue gate RecomputeAssignment…)."""
+    first, second = (world := contested(1)).run(world.pending("p", "a", 2, at=1.0), world.pending("q", "b", 2, at=2.0))
+    assert first.outcome is Outcome.PREEMPTING
+    assert (second.reason, second.requeue) == ("WaitingForPreemptedWorkloads", Requeue.PENDING_PREEMPTION)
+    assert second.message == "Workload has overlapping preemption targets with another workload, but will fit after these preemptions complete"
+    assert usage(world) == {"a": 0, "b": 0, "taker": 4000}
+
+
+def test_who_waits_behind_a_victim_keeps_its_place() -> None:
+    """What such a Workload is going to take is not given to a third one in the same cycle."""
+    world = contested(1)
+    world.queue("c", {"f": 0}, cohortName="co")
+    *_, third = world.run(world.pending("p", "a", 2, at=1.0), world.pending("q", "b", 1, at=2.0), world.pending("r", "c", 2, at=3.0))
+    assert third.outcome is Outcome.WAITING
+
+
+def test_without_the_gate_the_second_preemptor_is_only_skipped() -> None:
+    """With the gate off overlapping targets are no reason to look again."""
+    world = contested(1)
+    world.cache.config = KueueConfig.of({}, FeatureGates({"RecomputeAssignmentUponPreemptionTargetsOverlap": False}))
+    _, second = world.run(world.pending("p", "a", 2, at=1.0), world.pending("q", "b", 2, at=2.0))
+    assert second.message == "Workload has overlapping preemption targets with another workload"
+
+
+def test_a_slice_keeps_the_flavor_of_the_one_before() -> None:
+    """A slice that replaces another gets no flavor but that of the other, and is told which that is."""
+    world = World()
+    world.queue("q", {"f": 2, "g": 8})
+    old = world.held("old", "q", 2, flavor="f")
+    old.tree["status"] = {"admission": {"podSetAssignments": [{"name": "main", "count": 2, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "2"}}]}}
+    new = world.pending("new", "q", 4)
+    new.replaces = "ns/old"
+    (entry,) = world.run(new)
+    assert "could not assign g flavor since the original workload is assigned: f" in entry.message
+
+
+def test_a_preemptor_begins_anew_with_the_first_flavor() -> None:
+    """The next attempt of one that preempts looks at every flavor again; one that nothing was found for goes on after the last flavor tried."""
+    world = World()
+    world.queue("q", {"f": 2, "g": 0}, flavorFungibility={"whenCanPreempt": "MayStopSearch"}, **WITHIN)
+    world.held("low", "q", 2)
+    (entry,) = world.run(world.pending("high", "q", 2, priority=1))
+    assert entry.outcome is Outcome.PREEMPTING
+    assert entry.position(0) is None
+    (peer,) = world.run(world.pending("peer", "q", 2))
+    assert peer.position(0) is not None
