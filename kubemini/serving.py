@@ -12,6 +12,7 @@ from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
 from kubemini.controller_metrics import ControllerMetrics
 from kubemini.dns.zone import Zone
+from kubemini.machinery.aggregation import AggregatedApi
 from kubemini.machinery.errors import ConfigError
 from kubemini.machinery.schema.builtin import builtin_schemas
 from kubemini.server.http import pages
@@ -48,6 +49,7 @@ class ServedCluster(Cluster):
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
         self.facade.late[CUSTOM_RESOURCE_DEFINITIONS.storage] = self._install_definitions
+        self.facade.discovery.apis = self._apis
         self.facade.metrics.collectors.append(ControllerMetrics(self.managers.values))
         self._webhooks = UserWebhooks(self.store, self.server.reader)
         self.server.chain.remote.append(self._webhooks)
@@ -56,6 +58,10 @@ class ServedCluster(Cluster):
         zone = Zone(self.server.reader)
         self.facade.lookup = zone.find
         self.dns = _dns_server(zone, host, dns) if dns is not None else None
+
+    def _apis(self) -> tuple[AggregatedApi, ...]:
+        """Return what controllers serve of their own."""
+        return tuple(api for manager in self.managers.values() for controller in manager.controllers for api in controller.apis)
 
     def bootstrap_objects(self) -> list[tuple[Resource, Tree]]:
         """Return what exists from the start; where callers are told apart, also the default roles and who has them."""

@@ -19,6 +19,7 @@ from kubemini.controllers.kueue.cycle import Cycle, Entry, Outcome, Requeue
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.preemption import WORDS, Target
 from kubemini.controllers.kueue.topology.places import TopologyPlaces
+from kubemini.controllers.kueue.visibility import visibility_api
 from kubemini.controllers.kueue.why import Attempt
 from kubemini.controllers.kueue.workloads import Info, holding
 from kubemini.controllers.kueue.writing import write_status
@@ -44,6 +45,8 @@ class Scheduler(Controller):
         self.why: OrderedDict[str, Attempt] = OrderedDict()
         """The last attempt of each Workload, latest last: what was tried and why it was rejected."""
         self.cycles = 0
+        if hub.config.on("VisibilityOnDemand"):
+            self.apis = (visibility_api(hub),)
 
     def setup(self, ctx: Context) -> None:
         """Take part in the hub."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
+from kubemini.machinery.aggregation import AggregatedApi
 from kubemini.runtime.client import Client
 from kubemini.runtime.env import Env
 from kubemini.runtime.gates import FeatureGates
@@ -47,6 +48,8 @@ class Controller:
     workers = 1
     families: Families = ()
     """What it counts about itself for ``/metrics``."""
+    apis: tuple[AggregatedApi, ...] = ()
+    """What it serves of its own."""
 
     def __init__(self) -> None:
         self.queue: WorkQueue[str] = WorkQueue()

@@ -90,6 +90,7 @@ DEFAULTS: dict[str, bool] = {
     "MultiKueue": True,
     "RejectUpdatesToCQWithInvalidOnFlavors": False,
     "SkipAncestorCheckForDeletedWorkloads": True,
+    "VisibilityOnDemand": True,
     "WorkloadValidateResourcesAreNonNegative": True,
     "WorkloadValidationForPodSetMetadata": True,
     "RecomputeAssignmentUponPreemptionTargetsOverlap": True,

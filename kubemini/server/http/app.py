@@ -17,13 +17,13 @@ from aiohttp import web
 from kubemini.machinery.errors import ApiStatus, BadRequest, InternalError, NotFound
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.exec import Lookup
-from kubemini.server.http import answers, authorization
+from kubemini.server.http import aggregated, answers, authorization
 from kubemini.server.http.auth import Authenticator
 from kubemini.server.http.authorization import Authorizer
 from kubemini.server.http.bodies import Query
 from kubemini.server.http.discovery import AGGREGATED, Discovery
 from kubemini.server.http.metrics import Labels, RequestMetrics
-from kubemini.server.http.negotiation import accepted
+from kubemini.server.http.negotiation import accepted, choose
 from kubemini.server.http.paths import ResourcePath, parse
 from kubemini.server.http.resources import BODY_LIMIT, Asked, Resources
 from kubemini.server.kinds.groups.authorizing import Attributes
@@ -128,7 +128,8 @@ class Facade:
     async def _resource(self, request: web.BaseRequest, where: ResourcePath, query: Query, caller: Caller) -> web.StreamResponse:
         served = self.server.registry.served(where.group, where.version, where.plural)
         if served is None:
-            return answers.no_page()
+            other = aggregated.read(self.discovery.apis(), request.method, where, query)
+            return answers.no_page() if other is None else answers.tree(other, choose(request.headers.get("Accept"), collection=False, table=False))
         kind = served.kind
         if self.late:
             self.make(kind.storage)

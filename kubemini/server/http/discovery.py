@@ -7,6 +7,8 @@ from hashlib import sha512
 import orjson
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.aggregation import AggregatedApi
+from kubemini.server.http.aggregated import Apis, described, listed
 from kubemini.server.registry import Kind, Registry, Served, Subresource
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -41,13 +43,17 @@ class Discovery:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self.apis: Apis = tuple
+        """What others serve behind this server: groups that come after all of its own."""
+        self._others: tuple[AggregatedApi, ...] = ()
         self._generation = -1
         self._documents: dict[str, bytes] = {}
         self._aggregated: dict[str, tuple[bytes, str]] = {}
 
     def _fresh(self) -> None:
-        if self._generation != self._registry.generation:
-            self._generation = self._registry.generation
+        others = tuple(self.apis())
+        if self._generation != self._registry.generation or others != self._others:
+            self._generation, self._others = self._registry.generation, others
             self._documents.clear()
             self._aggregated.clear()
 
@@ -56,7 +62,7 @@ class Discovery:
         found = self._registry.group_versions()
         ordered = [group for group in _GROUP_ORDER if group in found]
         ordered += sorted(group for group in found if group not in _GROUP_ORDER)
-        return {group: found[group] for group in ordered}
+        return {group: found[group] for group in ordered} | {each.group: list(each.versions) for each in self.apis()}
 
     # ------------------------------------------------------------------ legacy
 
@@ -95,7 +101,7 @@ class Discovery:
         return [served for served in found if served is not None]
 
     def _resources(self, group: str, version: str) -> Tree:
-        resources: list[Tree] = []
+        resources: list[Tree] = [entry for api in self._others if api.group == group for entry in listed(api)]
         for served in self._served(group, version):
             kind = served.kind
             entry: Tree = {
@@ -138,7 +144,10 @@ class Discovery:
             "versions": [
                 {
                     "version": version,
-                    "resources": [self._aggregated_resource(served) for served in self._served(group, version)],
+                    "resources": [
+                        *(self._aggregated_resource(served) for served in self._served(group, version)),
+                        *(entry for api in self._others if api.group == group for entry in described(api, version)),
+                    ],
                     "freshness": "Current",
                 }
                 for version in versions

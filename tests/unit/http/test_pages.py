@@ -7,6 +7,8 @@ import pytest
 from aiohttp import web
 
 from kubemini.api.resources import JOB_SETS, JOBS, LEADER_WORKER_SETS, STATEFUL_SETS
+from kubemini.api.trees import Tree
+from kubemini.machinery.aggregation import AggregatedApi, AggregatedRequest, AggregatedResource
 from kubemini.machinery.errors import ApiStatus, TooManyRequests
 from kubemini.machinery.openapi.protobuf import encode
 from kubemini.server.options import Caller
@@ -165,3 +167,25 @@ def test_swagger_fields() -> None:
 async def test_no_page(http: httpx.AsyncClient, path: str) -> None:
     """What is not served is not found."""
     assert (await http.get(path)).status_code == 404
+
+
+async def test_an_api_of_a_controller(served: ServedCluster, http: httpx.AsyncClient) -> None:
+    """What a controller serves of its own stands in discovery after everything else, and is answered in its group's name."""
+    group = "visibility.kueue.x-k8s.io"
+
+    def read(request: AggregatedRequest) -> Tree:
+        return {"kind": "Summary", "name": request.name}
+
+    known = AggregatedResource("queues", "queue", False, "Summary", subresources=("waiting",))
+    before, served.facade.discovery.apis = served.facade.discovery.apis, lambda: (AggregatedApi(group, ("v1",), (known,), read),)
+    try:
+        assert (await http.get("/apis")).json()["groups"][-1]["name"] == group
+        aggregated = await http.get("/apis", headers={"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"})
+        assert aggregated.json()["items"][-1]["versions"][0]["resources"][0]["subresources"][0]["subresource"] == "waiting"
+        assert (await http.get(f"/apis/{group}/v1")).json()["resources"][0]["verbs"] == []
+        assert (await http.get(f"/apis/{group}/v1/queues/q/waiting")).json() == {"kind": "Summary", "name": "q"}
+        assert (await http.post(f"/apis/{group}/v1/queues/q/waiting")).status_code == 405
+        assert (await http.get(f"/apis/{group}/v1/queues")).status_code == 404
+    finally:
+        served.facade.discovery.apis = before
+    assert (await http.get(f"/apis/{group}/v1")).status_code == 404
