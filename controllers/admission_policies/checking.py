@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -10,10 +9,13 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.admission_policies.matching import GroupVersionKind
 from kubemini.machinery.cel import CelCompileError, Environment, Program
 from kubemini.machinery.cel.declared import escape
+from kubemini.machinery.cel.overloads import OPAQUE
 from kubemini.machinery.cel.types import DYN, Declared, Field, Type
 
-_AUTHORIZER = re.compile(r"\bauthorizer\b")
-"""Checks of permissions are not part of the language here, so what asks for them is not judged."""
+_AUTHORIZER: Mapping[str, Type] = {
+    "authorizer": Type("opaque", OPAQUE["Authorizer"]),
+    "authorizer.requestResource": Type("opaque", OPAQUE["ResourceCheck"]),
+}
 
 
 class Types(Protocol):
@@ -37,7 +39,7 @@ def warnings(spec: Tree, kinds: Sequence[GroupVersionKind], types: Types) -> lis
 
 
 def _fault(expression: str, scope: Environment) -> str:
-    if not expression.strip() or _AUTHORIZER.search(expression):
+    if not expression.strip():
         return ""
     try:
         Program.compile(expression, scope)
@@ -55,6 +57,7 @@ def _scope(spec: Tree, object_: Declared, types: Types) -> Environment:
         "params": params.type if params is not None else DYN,
         "request": DYN,
         "namespaceObject": DYN,
+        **_AUTHORIZER,
     }
     return Environment({**known, "variables": _variables(spec.get("variables") or (), known)})
 

@@ -66,6 +66,8 @@ class Checked:
     calls: dict[Expr, list[Overload]] = field(default_factory=dict)
     named_types: dict[Expr, str] = field(default_factory=dict)
     references: set[str] = field(default_factory=set)
+    dotted: dict[Expr, str] = field(default_factory=dict)
+    """Selections that name a variable with a dot in its name."""
 
     @property
     def result(self) -> Type:
@@ -153,6 +155,11 @@ class _Checker:
         return ERROR
 
     def _select(self, node: Select) -> Type:
+        variable = self._dotted(node)
+        if variable:
+            self.out.references.add(variable)
+            self.out.dotted[node] = variable
+            return self.variables[variable]
         if not node.test and not node.optional and (name := self._qualified(node)):
             found = self._type_name(node, name)
             if found is not None:
@@ -180,6 +187,13 @@ class _Checker:
         if not is_dyn(target):
             self._report(node.position, f"type '{target}' does not support field selection")
         return DYN
+
+    def _dotted(self, node: Select) -> str:
+        """Return the variable with a dot in its name that a selection is, "" where it is none."""
+        if node.test or node.optional or not isinstance(node.operand, Ident) or any(node.operand.name in scope for scope in self.scopes):
+            return ""
+        name = f"{node.operand.name}.{node.field}"
+        return name if name in self.variables else ""
 
     def _qualified(self, node: Expr) -> str | None:
         """Return the dotted name that a node spells where its first part is no variable."""

@@ -111,9 +111,10 @@ class _Emitter:
         if node in self.checked.named_types:
             return self._constant(TypeValue(self.checked.named_types[node]))
         if isinstance(node, Ident):
-            return self._ident(node)
+            return self._ident(node.name)
         if isinstance(node, Select):
-            return self._select(node)
+            variable = self.checked.dotted.get(node)
+            return self._select(node) if variable is None else self._ident(variable)
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, ListExpr):
@@ -125,11 +126,11 @@ class _Emitter:
 
     # ------------------------------------------------------------------------------------------- names and fields
 
-    def _ident(self, node: Ident) -> ast.expr:
+    def _ident(self, name: str) -> ast.expr:
         for depth in range(len(self.scopes) - 1, -1, -1):
-            if node.name in self.scopes[depth]:
-                return _name(self.scopes[depth][node.name])
-        raise AssertionError(node.name)
+            if name in self.scopes[depth]:
+                return _name(self.scopes[depth][name])
+        raise AssertionError(name)
 
     def _select(self, node: Select) -> ast.expr:
         operand = self.emit(node.operand)

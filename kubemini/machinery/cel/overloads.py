@@ -47,6 +47,11 @@ OPAQUE = {
     "CIDR": "net.CIDR",
     "Semver": "kubernetes.Semver",
     "Format": "kubernetes.NamedFormat",
+    "Authorizer": "kubernetes.authorization.Authorizer",
+    "PathCheck": "kubernetes.authorization.PathCheck",
+    "GroupCheck": "kubernetes.authorization.GroupCheck",
+    "ResourceCheck": "kubernetes.authorization.ResourceCheck",
+    "Decision": "kubernetes.authorization.Decision",
 }
 """The library's own types: short names of signatures and what CEL calls them."""
 

@@ -132,12 +132,13 @@ class UserWebhooks(AsyncAdmission):
     async def _ask(self, hook: _Hook, served: Served, request: AdmissionRequest) -> Tree | None:
         """Return a webhook's consent, None where it is not asked or its failure is ignored. Raise `Denied`, `InternalError`."""
         from kubemini.server.policies.conditions import ConditionFailed, conditions_hold
+        from kubemini.server.policies.scopes import permissions
 
         uid = request.ctx.env.uid()
         attributes = request_attributes(request, served, uid)
         obj, old = shown(request.obj, served), shown(request.old, served)
         try:
-            scope = {"object": obj, "oldObject": old, "request": attributes, "namespaceObject": None, "params": None, "variables": {}}
+            scope = {"object": obj, "oldObject": old, "request": attributes, "namespaceObject": None, **permissions(request, attributes)}
             if not conditions_hold(hook.tree.get("matchConditions") or (), scope):
                 return None
             response = await self._caller.call(hook, {**attributes, "object": obj, "oldObject": old})

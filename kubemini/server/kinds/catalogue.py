@@ -18,7 +18,7 @@ from kubemini.server.kinds.core.pod import PodStrategy
 from kubemini.server.kinds.core.quota import LimitRangeStrategy, ResourceQuotaStrategy
 from kubemini.server.kinds.core.service import ServiceStrategy
 from kubemini.server.kinds.core.storage import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
-from kubemini.server.kinds.groups import access, devices, extension, metrics, networking, reviews, scheduling
+from kubemini.server.kinds.groups import access, devices, extension, metrics, networking, policies, reviews, scheduling
 from kubemini.server.kinds.groups.plain import PlainStrategy
 from kubemini.server.kinds.groups.signing import SigningRequestStrategy
 from kubemini.server.registry import ALL_VERBS, Kind, KindVersion, Subresource, Virtual
@@ -300,12 +300,12 @@ def _extension(kind: Callable[..., Kind]) -> list[Kind]:
         return PlainStrategy(table=tables.WEBHOOK_CONFIGURATION, check=check, generation=True, unconditional=False, spec_keys=("webhooks",))
 
     validating = PlainStrategy(
-        table=tables.VALIDATING_ADMISSION_POLICY, check=extension.policy("validations"), generation=True, unconditional=False, status={}
+        table=tables.VALIDATING_ADMISSION_POLICY, check=policies.policy("validations"), generation=True, unconditional=False, status={}
     )
-    mutating = PlainStrategy(table=tables.MUTATING_ADMISSION_POLICY, check=extension.policy("mutations"), generation=True, unconditional=False)
+    mutating = PlainStrategy(table=tables.MUTATING_ADMISSION_POLICY, check=policies.policy("mutations"), generation=True, unconditional=False)
 
     def policy_bindings() -> PlainStrategy:
-        check = extension.policy_binding
+        check = policies.policy_binding
         return PlainStrategy(table=tables.ADMISSION_POLICY_BINDING, check=check, generation=True, unconditional=False)
 
     return [

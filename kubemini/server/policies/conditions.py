@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.cel import CelError, Environment, Program
-
-SCOPE: Final = Environment.dynamic("object", "oldObject", "request", "namespaceObject", "params", "variables")
-"""What conditions and rules may name."""
+from kubemini.machinery.cel import CelError, Program
+from kubemini.server.policies.scopes import SCOPE
 
 
 class ConditionFailed(Exception):

@@ -15,9 +15,10 @@ from kubemini.machinery.cel import CelError, Program
 from kubemini.machinery.errors import ApiStatus, Forbidden
 from kubemini.machinery.labels import from_label_selector
 from kubemini.server.admission import AdmissionRequest
-from kubemini.server.policies.conditions import SCOPE, ConditionFailed, conditions_hold
+from kubemini.server.policies.conditions import ConditionFailed, conditions_hold
 from kubemini.server.policies.matching import Matcher
 from kubemini.server.policies.review import request_attributes, shown
+from kubemini.server.policies.scopes import SCOPE, permissions
 from kubemini.server.registry import Registry, Served
 from kubemini.store import Table
 
@@ -81,13 +82,15 @@ class BoundPolicies:
     def _ask(self, bound: _Bound, request: AdmissionRequest, served: Served) -> None:
         spec = bound.policy["spec"]
         namespace = request.ctx.reader.get("namespaces", "", request.namespace) if request.namespace else None
+        attributes = request_attributes(request, served, "")
         variables: dict[str, Any] = {
             "object": shown(request.obj, served),
             "oldObject": shown(request.old, served),
-            "request": request_attributes(request, served, ""),
+            "request": attributes,
             "namespaceObject": namespace,
             "params": None,
             "variables": {},
+            **permissions(request, attributes),
         }
         fails = spec.get("failurePolicy", "Fail") != "Ignore"
         try:

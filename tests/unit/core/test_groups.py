@@ -28,6 +28,11 @@ BACKEND: Tree = {"service": {"name": "s", "port": {"number": 80}}}
 REQUEST: Tree = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
 
 
+def validations(*rules: Tree, **more: Any) -> Tree:
+    """Return a policy of these rules."""
+    return {"spec": {**POLICY, "validations": list(rules), **more}}
+
+
 def hook(**changes: Any) -> Tree:
     """Return webhooks of one hook that differs from a good one."""
     return {"webhooks": [{**HOOK, **changes}]}
@@ -212,7 +217,10 @@ BAD: list[tuple[str, Tree, list[str]]] = [
     (
         "ValidatingAdmissionPolicy",
         {"spec": {**POLICY, "validations": []}},
-        ["spec.validations: Required value: validations or auditAnnotations must be specified"],
+        [
+            f"spec.{key}: Required value: validations or auditAnnotations must contain at least one item"
+            for key in ("validations", "auditAnnotations")
+        ],
     ),
     (
         "ValidatingAdmissionPolicy",
@@ -223,9 +231,84 @@ BAD: list[tuple[str, Tree, list[str]]] = [
         ],
     ),
     (
+        "ValidatingAdmissionPolicy",
+        validations({"expression": "object.x"}),
+        ['spec.validations[0].expression: Invalid value: "object.x": must evaluate to bool but got dyn'],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        validations({"expression": "true", "messageExpression": "authorizer.path('/x').check('get').reason()"}),
+        [
+            (
+                "spec.validations[0].messageExpression: Invalid value: \"authorizer.path('/x').check('get').reason()\": compilation failed: "
+                "ERROR: <input>:1:1: undeclared reference to 'authorizer' (in container '')\n | authorizer.path('/x').check('get').reason()\n | ^"
+            )
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        validations({"expression": "params != null"}),
+        [
+            (
+                'spec.validations[0].expression: Invalid value: "params != null": compilation failed: '
+                "ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params != null\n | ^"
+            )
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        validations({"expression": "request.verb == 'x'"}),
+        [
+            (
+                "spec.validations[0].expression: Invalid value: \"request.verb == 'x'\": compilation failed: "
+                "ERROR: <input>:1:8: undefined field 'verb'\n | request.verb == 'x'\n | .......^"
+            )
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        validations(
+            {"expression": "variables.a > 1 && variables.b"}, variables=[{"name": "a", "expression": "1"}, {"name": "for", "expression": " "}]
+        ),
+        [
+            'spec.variables[1].name: Invalid value: "for": name is not a valid CEL identifier',
+            "spec.variables[1].expression: Required value: expression is not specified",
+            (
+                'spec.validations[0].expression: Invalid value: "variables.a > 1 && variables.b": compilation failed: '
+                "ERROR: <input>:1:29: undefined field 'b'\n | variables.a > 1 && variables.b\n | ............................^"
+            ),
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        {"spec": {**POLICY, "matchConditions": [{"name": "a", "expression": " 1 "}, {"name": "a", "expression": "true"}]}},
+        [
+            'spec.matchConditions[0].expression: Invalid value: "1": must evaluate to bool but got int',
+            'spec.matchConditions[1].name: Duplicate value: "a"',
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        {"spec": {**POLICY, "paramKind": {"apiVersion": "a/b/c", "kind": "x_"}, "auditAnnotations": [{"key": "k", "valueExpression": "1"}]}},
+        [
+            'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+            (
+                'spec.paramKind.kind: Invalid value: "x_": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric '
+                "characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+                "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            ),
+            'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] but got int',
+        ],
+    ),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        {"spec": {"policyName": "p", "validationActions": ["Deny", "Deny"]}},
+        ['spec.validationActions[1]: Duplicate value: "Deny"'],
+    ),
+    (
         "ValidatingAdmissionPolicyBinding",
         {"spec": {"policyName": "p", "validationActions": []}},
-        ["spec.validationActions: Required value"],
+        ["spec.validationActions: Required value: at least one validation action is required"],
     ),
     (
         "ValidatingAdmissionPolicyBinding",

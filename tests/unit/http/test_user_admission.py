@@ -174,6 +174,43 @@ async def test_parameters_and_variables(http: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["message"].endswith("denied request: at most 1")) == (403, True)
 
 
+async def test_a_policy_asks_for_permissions(http: httpx.AsyncClient) -> None:
+    """`authorizer` answers by RBAC for who asks, for a service account, and about the very object that is written."""
+    special = "authorizer.group('example.com').resource('licenses').namespace('default').name('gold').check('use')"
+    robot = "authorizer.serviceAccount('default', 'robot').group('').resource('secrets').namespace('default').check('list').allowed()"
+    rules = [
+        {"expression": f"{special}.allowed() || object.metadata.name != 'gold'", "message": "no license"},
+        {"expression": "object.metadata.name != 'own' || authorizer.requestResource.check('own').allowed()", "message": "not an owner"},
+        {"expression": f"object.metadata.name != 'robot' || {robot}", "message": "no robot"},
+        {"expression": "object.metadata.name != 'path' || authorizer.path('/healthz').check('get').allowed()", "message": "no path"},
+        {"expression": "object.metadata.name != 'bad' || authorizer.serviceAccount('default', 'A b').path('/').check('get').allowed()"},
+    ]
+    await install(http, policy(*rules))
+    await install(http, binding("Deny"))
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    grants = [
+        {"verbs": ["create", "own"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": []},
+        {"verbs": ["use"], "apiGroups": ["example.com"], "resources": ["licenses"], "resourceNames": ["gold"]},
+    ]
+
+    async def grant(name: str, rules: list[dict[str, Any]], subject: dict[str, Any]) -> None:
+        await http.post(f"{rbac}/roles", json={"metadata": {"name": name}, "rules": rules})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        await http.post(f"{rbac}/rolebindings", json={"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+
+    async def create(user: str, name: str) -> str:
+        answer = await http.post(CONFIG_MAPS, json=config_map(name), headers={"Impersonate-User": user})
+        return str(answer.json().get("message", "made")).rpartition("denied request: ")[2]
+
+    await grant("maker", grants[:1], {"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"})
+    assert [await create("ann", name) for name in ("gold", "own", "robot", "path")] == ["no license", "made", "no robot", "made"]
+    await grant("license", grants[1:], {"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"})
+    reads = [{"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"]}]
+    await grant("robot", reads, {"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
+    assert [await create("ann", name) for name in ("gold", "robot")] == ["made", "made"]
+    assert (await create("ann", "bad")).endswith("resulted in error: Invalid service account name")
+
+
 async def test_expression_that_does_not_compile(http: httpx.AsyncClient) -> None:
     """A policy whose expression is no CEL is refused when it is made."""
     answer = await http.post(f"{GROUP}/validatingadmissionpolicies", json=policy({"expression": "object.data ==="}))

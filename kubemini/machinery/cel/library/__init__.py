@@ -1,5 +1,5 @@
 """The function libraries of Kubernetes' CEL environment; importing the package declares them all."""
 
-from kubemini.machinery.cel.library import formats, lists, network, operators, optionals, quantities, semver, strings, timing, urls
+from kubemini.machinery.cel.library import authorization, formats, lists, network, operators, optionals, quantities, semver, strings, timing, urls
 
-__all__ = ["formats", "lists", "network", "operators", "optionals", "quantities", "semver", "strings", "timing", "urls"]
+__all__ = ["authorization", "formats", "lists", "network", "operators", "optionals", "quantities", "semver", "strings", "timing", "urls"]
