@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kubemini.api.resources import DAEMON_SETS, NODES, PODS
+from kubemini.api.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kubernetes as names
 from kubemini.controllers.daemon_set.history import HashCollision, Histories, Revisions
@@ -49,6 +49,7 @@ class DaemonSetController(Controller):
         self._sets.on_change(self._on_set)
         self._pods.on_change(self._on_pod, controller="DaemonSet")
         self._nodes.on_change(self._on_node)
+        ctx.informer(CONTROLLER_REVISIONS).on_change(self._on_revision)
 
     # ------------------------------------------------------------------ events
 
@@ -84,6 +85,21 @@ class DaemonSetController(Controller):
             for key in self._selectors.matching(new["metadata"]["namespace"], new["metadata"].get("labels")):
                 self.queue.add_after(key, BATCH_SECONDS)
 
+    def _on_revision(self, old: Tree | None, new: Tree | None) -> None:
+        """A revision that was changed, deleted or let go by somebody brings a pass about; a new one is our own, or a stray to adopt."""
+        owner = controller_of(new) if new is not None else None
+        before = controller_of(old) if old is not None else None
+        changed = new if new is not None else old
+        if changed is None:
+            return
+        namespace = changed["metadata"]["namespace"]
+        for each in (before, owner if old is not None else None):
+            if each is not None and each["kind"] == "DaemonSet":
+                self.queue.add_after(f"{namespace}/{each['name']}", BATCH_SECONDS)
+        if new is not None and owner is None:
+            for key in self._selectors.matching(namespace, new["metadata"].get("labels")):
+                self.queue.add_after(key, BATCH_SECONDS)
+
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:
         if old is not None and new is not None and old["spec"] == new["spec"] and old["metadata"].get("labels") == new["metadata"].get("labels"):
             return
@@ -105,7 +121,7 @@ class DaemonSetController(Controller):
         if "deletionTimestamp" in meta:
             return None
         try:
-            revisions = await self._histories.of(daemon_set)
+            revisions = await self._histories.of(daemon_set, self._claims.owned(meta["uid"]))
         except HashCollision:
             status = daemon_set.get("status") or {}
             await self._ctx.client.update_status(
