@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from dnslib import AAAA, CNAME, PTR, QTYPE, RCODE, RR, SOA, SRV, A, DNSRecord
+from dnslib import AAAA, CNAME, PTR, QTYPE, RCODE, RR, SOA, SRV, TXT, A, DNSRecord
 
 from kubemini.dns.zone import TTL, Record, Zone
 from kubemini.machinery.errors import ConfigError
@@ -18,12 +18,12 @@ _SHAPES: dict[str, Any] = {
     "AAAA": AAAA,
     "PTR": PTR,
     "CNAME": CNAME,
-    "SRV": lambda value: SRV(0, 100, int(value.split(" ")[0]), value.split(" ")[1]),
+    "TXT": TXT,
 }
 
 
 class DnsServer:
-    """Answers A, AAAA, SRV, PTR and CNAME questions of one zone; anything outside of it is refused."""
+    """Answers A, AAAA, SRV, PTR, CNAME and TXT questions of one zone; anything outside of it is refused."""
 
     def __init__(self, zone: Zone, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.zone = zone
@@ -73,8 +73,13 @@ class DnsServer:
         found = self.zone.lookup(name, type_)
         if not found.exists:
             reply.header.rcode = RCODE.NXDOMAIN
+        services = sum(record.type == "SRV" for record in found.records)
         for record in found.records:
-            reply.add_answer(_resource(record))
+            reply.add_answer(_resource(record, services))
+        for target in dict.fromkeys(record.value.split(" ")[1] for record in found.records if record.type == "SRV"):
+            # Who asks for a port asks for its address next
+            for of_target in (each for kind in ("A", "AAAA") for each in self.zone.lookup(target, kind).records):
+                reply.add_ar(_resource(of_target))
         if not found.records:
             reply.add_auth(self._authority())
         data = bytes(reply.pack())
@@ -121,7 +126,11 @@ class _Datagrams(asyncio.DatagramProtocol):
             self._transport.sendto(reply, addr)
 
 
-def _resource(record: Record) -> RR:
+def _resource(record: Record, services: int = 1) -> RR:
+    """Return a record in wire format; one of several `services` of a port has its share of the weight."""
+    if record.type == "SRV":
+        port, target = record.value.split(" ")
+        return RR(record.name, QTYPE.SRV, rdata=SRV(0, 100 // services, int(port), target), ttl=TTL)
     return RR(record.name, getattr(QTYPE, record.type), rdata=_SHAPES[record.type](record.value), ttl=TTL)
 
 

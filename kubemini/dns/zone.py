@@ -15,6 +15,10 @@ from kubemini.api.trees import Tree
 
 DOMAIN = "cluster.local"
 TTL = 5
+SPECIFICATION = "1.1.0"
+"""The version of DNS-based service discovery that the zone keeps to, which ``dns-version`` tells."""
+ALIASES = 8
+"""How many ExternalName Services are followed one to another."""
 SERVICE_NAME = "kubernetes.io/service-name"
 
 
@@ -32,7 +36,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One resource record: `type` is A, AAAA, SRV, PTR or CNAME; `value` an address or a name, for SRV "port target"."""
+    """One resource record: `type` is A, AAAA, SRV, PTR, CNAME or TXT; `value` an address, a name or a text, for SRV "port target"."""
 
     name: str
     type: str
@@ -69,10 +73,16 @@ class Zone:
         if not qualified.endswith(suffix):
             return Answer(exists=qualified == self.domain)
         labels = qualified[: -len(suffix)].split(".")
-        if labels[-1] == "pod" and len(labels) == 3:
-            return self._pod(qualified, labels[0], type_)
-        if labels[-1] != "svc" or len(labels) < 3:
+        if labels == ["dns-version"]:
+            return Answer((Record(qualified, "TXT", SPECIFICATION),) if type_ == "TXT" else (), exists=True)
+        if labels[-1] not in ("svc", "pod") or len(labels) == 1:
             return Answer(exists=labels in (["svc"], ["pod"]))
+        if self._reader.get("namespaces", "", labels[-2]) is None:
+            return _NONE
+        if len(labels) == 2:
+            return Answer(exists=True)
+        if labels[-1] == "pod":
+            return self._pod(qualified, labels[0], type_) if len(labels) == 3 else _NONE
         *host, service_name, namespace, _ = labels
         service = self._reader.get("services", namespace, service_name)
         if service is None:
@@ -110,13 +120,27 @@ class Zone:
     def _service(self, name: str, service: Tree, type_: str) -> Answer:
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
-            return Answer((Record(name, "CNAME", spec.get("externalName", "").rstrip(".") + "."),), exists=True)
+            return Answer(tuple(self._alias(name, spec, type_)), exists=True)
         if spec.get("clusterIP") != "None":
             return Answer(tuple(_addresses(name, spec.get("clusterIPs") or [spec.get("clusterIP", "")], type_)), exists=True)
         addresses = [address for endpoint in self._endpoints(service) for address in endpoint["addresses"]]
         if not addresses:
             return _NONE
         return Answer(tuple(_addresses(name, addresses, type_)), exists=True)
+
+    def _alias(self, name: str, spec: Tree, type_: str) -> Iterator[Record]:
+        """Yield where an ExternalName Service points, and what is found there where that is in this zone."""
+        for _ in range(ALIASES):
+            target: str = spec.get("externalName", "").rstrip(".").lower()
+            yield Record(name, "CNAME", f"{target}.")
+            if type_ not in ("A", "AAAA") or not target.endswith(f".{self.domain}"):
+                return
+            *host, service_name, namespace, kind = target[: -len(self.domain) - 1].split(".") if target.count(".") >= 4 else ["", "", "", ""]
+            service = self._reader.get("services", namespace, service_name) if kind == "svc" and not host else None
+            if service is None or service["spec"].get("type") != "ExternalName":
+                yield from self.lookup(target, type_).records
+                return
+            name, spec = target, service["spec"]
 
     def _host(self, name: str, service: Tree, host: str, type_: str) -> Answer:
         if service["spec"].get("clusterIP") != "None":

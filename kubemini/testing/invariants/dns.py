@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kubemini.api.resources import ENDPOINT_SLICES, PODS, SERVICES, Resource
+from kubemini.api.resources import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.endpoints.pods import headless, is_member, is_ready, selects
 from kubemini.dns.zone import SERVICE_NAME, Zone
@@ -19,7 +19,7 @@ from kubemini.testing.invariants.base import Invariant, View
 SLICES = ENDPOINT_SLICES.storage
 MANAGER = "endpointslice-controller.k8s.io"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-_RESOURCES = {each.storage: each for each in (SERVICES, ENDPOINT_SLICES, PODS)}
+_RESOURCES = {each.storage: each for each in (NAMESPACES, SERVICES, ENDPOINT_SLICES, PODS)}
 
 
 def dns_invariants(*, lossless: bool = True) -> list[Invariant]:
