@@ -33,14 +33,15 @@ def defaulted(js: Tree, version: str = DEFAULT_VERSION) -> Tree:
 
 
 def _role(role: Tree, version: str) -> Tree:
-    template = role.get("template")
-    if not isinstance(template, dict):
+    given = role.get("template")
+    if not isinstance(given, dict | None):
         return role
-    template = go_written("batch/v1.JobTemplateSpec", version)(template)
+    # A template that is missing is an empty one to a Go webhook
+    template = go_written("batch/v1.JobTemplateSpec", version)(given or {})
     job = template["spec"]
     pod = job["template"]["spec"]
     if pod.get("restartPolicy") and job.get("completionMode"):
-        return role if template is role["template"] else {**role, "template": template}
+        return role if template is given else {**role, "template": template}
     if not pod.get("restartPolicy"):
         pod = {**pod, "restartPolicy": "OnFailure"}
     job = {**job, "template": {**job["template"], "spec": pod}}
@@ -51,7 +52,8 @@ def _role(role: Tree, version: str) -> Tree:
 
 def _claim_policy(policy: Tree, version: str) -> Tree:
     written = go_written("core/v1.PersistentVolumeClaim", version)
-    policy = {**policy, "templates": [written(template) for template in policy.get("templates") or ()]}
+    if policy.get("templates"):
+        policy = {**policy, "templates": [written(template) for template in policy["templates"]]}
     if not policy.get("retentionPolicy"):
-        policy["retentionPolicy"] = {"whenDeleted": "Delete"}
+        policy = {**policy, "retentionPolicy": {"whenDeleted": "Delete"}}
     return policy

@@ -65,15 +65,20 @@ def _compiler(version: str) -> Compiler:
 
 
 def _over(before: Any, after: Any) -> Any:
-    """Return `after` with the keys put back that only `before` has."""
-    if before is after:
+    """Return `after` with the keys put back that only `before` has. Nulls are what the API server drops again, wherever they are added; an empty list stays."""
+    if before is after or after is None:
         return before
     if isinstance(before, dict) and isinstance(after, dict):
         over = {key: _over(value, after[key]) if key in after else value for key, value in before.items()}
-        # an added null (of a list without omitempty) is dropped by the API server again
-        over.update((key, value) for key, value in after.items() if key not in before and value is not None)
+        over.update((key, _without_nulls(value)) for key, value in after.items() if key not in before and value is not None)
         return before if len(over) == len(before) and all(over[key] is value for key, value in before.items()) else over
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         listed = [_over(one, other) for one, other in zip(before, after, strict=True)]
         return before if all(one is other for one, other in zip(listed, before, strict=True)) else listed
     return after
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

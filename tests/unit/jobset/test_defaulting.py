@@ -66,6 +66,21 @@ def test_claims_are_deleted_by_default() -> None:
     assert spec["volumeClaimPolicies"][0]["templates"][0] == {"metadata": {"name": "a"}, "spec": {"resources": {}}, "status": {}}
 
 
+def test_a_missing_template_is_an_empty_one() -> None:
+    """A role without a template gets the defaults in an empty one, so that what is refused is its missing containers."""
+    (role,) = defaulted({"metadata": {"name": "js"}, "spec": {"replicatedJobs": [{"name": "a"}]}})["spec"]["replicatedJobs"]
+    pod = {"metadata": {}, "spec": {"restartPolicy": "OnFailure"}}
+    assert role == {"name": "a", "template": {"metadata": {}, "spec": {"completionMode": "Indexed", "template": pod}}}
+
+
+def test_claim_templates_are_not_made_up() -> None:
+    """A claim policy without templates gets no empty list of them, and what was given is not changed."""
+    policy: Tree = {}
+    spec = defaulted(bare(volumeClaimPolicies=[policy]))["spec"]
+    assert spec["volumeClaimPolicies"] == [{"retentionPolicy": {"whenDeleted": "Delete"}}]
+    assert policy == {}
+
+
 def test_nothing_is_needed() -> None:
     """A JobSet without roles, or without a spec, is defaulted too."""
     assert "replicatedJobs" not in defaulted({"metadata": {"name": "js"}})["spec"]

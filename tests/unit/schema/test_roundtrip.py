@@ -36,6 +36,17 @@ def test_a_missing_list_is_not_added_as_null() -> None:
     assert go_written(TEMPLATE)({"spec": {"template": {"spec": {}}}})["spec"]["template"]["spec"] == {}
 
 
+def test_no_null_is_added_at_any_depth() -> None:
+    """What is added as a whole comes without the nulls inside it as well."""
+    assert go_written(TEMPLATE)({}) == {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}}
+
+
+def test_an_empty_list_stays() -> None:
+    """A list that is there and empty is so for Go too, and nothing about it changes."""
+    tree: Tree = {"spec": {"template": {"spec": {"containers": []}}}}
+    assert go_written(TEMPLATE)(tree)["spec"]["template"]["spec"] == {"containers": []}
+
+
 def test_what_is_so_already_stays_itself() -> None:
     """The very same tree comes back where there is nothing to do, and the argument is never changed."""
     tree: Tree = {"spec": {"template": {"spec": {"containers": []}}}}
