@@ -81,9 +81,11 @@ class DaemonSetController(Controller):
                     self._writer.observe(owner["uid"], old, new)
                 pods = self._pods.count_index("controller", owner["uid"])
                 self.queue.add_after(f"{each['metadata']['namespace']}/{owner['name']}", min(BATCH_SECONDS + pods * BATCH_PER_POD, BATCH_LIMIT))
-        if new is not None and controller_of(new) is None and (old is None or old["metadata"].get("labels") != new["metadata"].get("labels")):
-            for key in self._selectors.matching(new["metadata"]["namespace"], new["metadata"].get("labels")):
-                self.queue.add_after(key, BATCH_SECONDS)
+        if new is not None and controller_of(new) is None:
+            labels = new["metadata"].get("labels")
+            if old is None or controller_of(old) is not None or old["metadata"].get("labels") != labels:
+                for key in self._selectors.matching(new["metadata"]["namespace"], labels):
+                    self.queue.add_after(key, BATCH_SECONDS)
 
     def _on_revision(self, old: Tree | None, new: Tree | None) -> None:
         """A revision that was changed, deleted or let go by somebody brings a pass about; a new one is our own, or a stray to adopt."""
