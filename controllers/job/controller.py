@@ -127,7 +127,7 @@ class JobController(Controller):
             self._changed(before, pod, old, new)
         if owner is None or owner["kind"] != "Job":
             if owner is None and new is not None:
-                if old is None or old["metadata"].get("labels") != new["metadata"].get("labels"):
+                if old is None or before is not None or old["metadata"].get("labels") != new["metadata"].get("labels"):
                     for key in self._claims.claimants(new, self._jobs):
                         self.queue.add_after(key, CREATED_SECONDS)
                 if tracked(new):

@@ -40,6 +40,23 @@ def test_an_ended_pod_that_is_adopted_counts() -> None:
     assert (loose["metadata"]["ownerReferences"][0]["name"], loose["metadata"].get("finalizers")) == ("j", None)
 
 
+def test_a_pod_that_one_job_leaves_behind_is_anothers() -> None:
+    """A pod that loses its Job is adopted by another one that selects it; one pod too many there, one goes."""
+
+    async def scenario(cluster: SimCluster) -> tuple[Tree, list[Tree]]:
+        template = {"metadata": {"labels": {"x": "y"}}, "spec": job()["spec"]["template"]["spec"]}
+        for name in ("i", "j"):
+            await cluster.client.create(JOBS, job(name, manualSelector=True, selector={"matchLabels": {"x": "y"}}, template=template))
+        await cluster.settle(20)
+        await cluster.client.delete(JOBS, "i", namespace="default", propagation="Orphan")
+        await cluster.settle(60)
+        return await status_of(cluster), list(await cluster.list("pod"))
+
+    status, pods = played(scenario)
+    assert [owner["name"] for pod in pods for owner in pod["metadata"]["ownerReferences"]] == ["j"]
+    assert (status["active"], status.get("failed", 0)) == (1, 0)
+
+
 def test_a_job_completes_while_it_is_being_deleted() -> None:
     """A Job that something holds after its deletion is Complete when its pods have succeeded; only new pods it does not make."""
 
