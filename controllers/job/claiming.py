@@ -32,7 +32,7 @@ class Claims:
         pods.add_index("loose", _loose, reads=("ownerReferences",))
 
     def claimants(self, pod: Tree, jobs: Informer) -> list[str]:
-        """Return the keys of Jobs whose selector matches a pod without a controller."""
+        """Return the keys of Jobs that would adopt a pod without a controller: their selector matches, and they are ours and at work."""
         labels = pod["metadata"].get("labels")
         if not labels:
             return []
@@ -40,7 +40,9 @@ class Claims:
         for job in jobs.list(pod["metadata"]["namespace"]):
             selector = job["spec"].get("selector")
             if "deletionTimestamp" not in job["metadata"] and selector and _selector(selector).matches(labels):
-                found.append(key_of(job))
+                view = JobView(job)
+                if not view.finished and not view.foreign:
+                    found.append(key_of(job))
         return found
 
     async def claim(self, job: JobView, owned: Sequence[Tree], looks: Looks) -> Sequence[Tree]:

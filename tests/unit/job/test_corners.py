@@ -57,6 +57,24 @@ def test_a_pod_that_one_job_leaves_behind_is_anothers() -> None:
     assert (status["active"], status.get("failed", 0)) == (1, 0)
 
 
+def test_a_pod_that_no_job_will_adopt_loses_the_finalizer() -> None:
+    """A pod without owner that carries the tracking finalizer is let go where the Jobs that select it have finished, or are another controller's."""
+    labels = {"x": "y"}
+
+    async def scenario(cluster: SimCluster) -> Tree:
+        template = {"metadata": {"labels": labels}, "spec": job()["spec"]["template"]["spec"]}
+        own: Tree = {"manualSelector": True, "selector": {"matchLabels": labels}, "template": template}
+        await cluster.client.create(JOBS, job("done", completions=0, **own))
+        await cluster.client.create(JOBS, job("foreign", managedBy="example.com/other", **own))
+        await cluster.settle(20)
+        meta = {"name": "loose", "namespace": "default", "labels": labels, "finalizers": [TRACKING]}
+        await cluster.client.create(PODS, {"metadata": meta, "spec": template["spec"]})
+        await cluster.settle(20)
+        return await cluster.get("pod/loose")
+
+    assert "finalizers" not in played(scenario)["metadata"]
+
+
 def test_a_job_completes_while_it_is_being_deleted() -> None:
     """A Job that something holds after its deletion is Complete when its pods have succeeded; only new pods it does not make."""
 
