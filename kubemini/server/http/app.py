@@ -17,7 +17,7 @@ from aiohttp import web
 from kubemini.machinery.errors import ApiStatus, BadRequest, InternalError, NotFound
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.exec import Lookup
-from kubemini.server.http import aggregated, answers, authorization
+from kubemini.server.http import aggregated, answers, authorization, bodies
 from kubemini.server.http.auth import Authenticator
 from kubemini.server.http.authorization import Authorizer
 from kubemini.server.http.bodies import Query
@@ -102,6 +102,8 @@ class Facade:
         try:
             response = await self._answer(request, where, query, wanted)
             code = response.status
+            if answers.for_people(request.headers, query):
+                answers.indent(response)
         finally:
             self.metrics.end(labels, inflight, code, clock() - began)
         return response
@@ -109,6 +111,8 @@ class Facade:
     async def _answer(self, request: web.BaseRequest, where: ResourcePath | None, query: Query, wanted: Attributes) -> web.StreamResponse:
         try:
             caller = self.auth.caller(request.headers, self.authorizer.allowed)
+            if "timeout" in query and wanted.verb != "watch":
+                bodies.timeout(query)
             self.authorizer.check(caller, wanted)
             for interceptor in self.interceptors:
                 refusal = await interceptor(request, caller)

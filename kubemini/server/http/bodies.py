@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubemini.api.trees import Tree
-from kubemini.machinery import protobuf
+from kubemini.machinery import duration, protobuf
 from kubemini.machinery.errors import ApiStatus, BadRequest, Invalid, UnsupportedMediaType, forbidden, not_supported, required
 from kubemini.machinery.metadata import validate_field_manager
 from kubemini.machinery.schema.builtin import BuiltinSchemas
@@ -82,6 +82,15 @@ def truth(query: Query, name: str) -> bool | None:
     if value is None:
         return None
     return value.lower() not in ("false", "0")
+
+
+def timeout(query: Query) -> None:
+    """Check the deadline that a client sets. Raise `BadRequest` for what is no duration."""
+    try:
+        if query["timeout"]:
+            duration.parse(query["timeout"])
+    except duration.DurationError as problem:
+        raise BadRequest(f"invalid timeout specified in the request URL - {problem}") from None
 
 
 def integer(query: Query, name: str) -> int | None:

@@ -33,13 +33,13 @@ _Made = TypeVar("_Made")
 
 def install(facade: Facade, *, version: str, patch: str, ready: Check) -> None:
     """Serve the documents of a cluster that emulates Kubernetes `version` (``1.36``) and is `ready` when its caches are in sync."""
-    described = orjson.dumps(_version(version, patch))
+    described = _version(version, patch)
 
     async def version_page(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        return answers.json_bytes(described)
+        return answers.indented(described)
 
     async def root(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
-        return answers.json_bytes(orjson.dumps({"paths": _paths(facade)}))
+        return answers.indented({"paths": _paths(facade)})
 
     async def metrics(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         return web.Response(body=facade.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
@@ -174,7 +174,7 @@ def _openid(facade: Facade, issuer: TokenIssuer) -> None:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
         }
-        return answers.json_bytes(orjson.dumps(described))
+        return web.Response(body=orjson.dumps(described), headers={"Content-Type": "application/json"})
 
     async def keys(request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
         return web.Response(body=orjson.dumps({"keys": [issuer.public_jwk]}), headers={"Content-Type": "application/jwk-set+json"})

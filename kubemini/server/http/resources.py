@@ -53,10 +53,7 @@ class Asked:
 
     def accept(self, *, collection: bool = False, table: bool = True) -> Accepted:
         """Return the form of the answer. Raise `NotAcceptable`."""
-        one = choose(self.request.headers.get("Accept"), collection=collection, table=table)
-        if self.query and bodies.truth(self.query, "pretty"):
-            return replace(one, pretty=True)
-        return one
+        return choose(self.request.headers.get("Accept"), collection=collection, table=table)
 
     def all(self, name: str) -> list[str]:
         """Return every value of a query parameter."""

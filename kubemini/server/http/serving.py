@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import itertools
 import logging
 import os
 import socket
@@ -18,6 +19,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from kubemini.machinery.errors import ConfigError
+from kubemini.runtime.env import Env
 from kubemini.server.http.app import BODY_LIMIT, Facade
 from kubemini.server.http.minting import Minted, mint, tls_hosts
 from kubemini.server.http.tls import Context
@@ -69,7 +71,7 @@ class Listener:
         """Listen. Raise `ConfigError` when the address cannot be had."""
         server = web.Server(
             self.facade.handle,
-            request_factory=_request,
+            request_factory=_requests(self.facade),
             handler_cancellation=True,
             max_line_size=HEADER_LIMIT,
             max_field_size=HEADER_LIMIT,
@@ -112,9 +114,22 @@ class Listener:
         }
 
 
-def _request(message: object, payload: object, protocol: object, writer: object, task: object) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)  # type: ignore[arg-type]
+def _requests(facade: Facade) -> Callable[..., web.BaseRequest]:
+    """Return what makes a request of what came in. Its answer has the headers of an API server, and not those of a library."""
+    # Ids of their own, for those of objects are to follow from a cluster's seed whoever asks for what in between
+    first, count = Env(seed=facade.server.env.seed + 1).uid()[:24], itertools.count()
+
+    class Request(web.BaseRequest):
+        async def _prepare_hook(self, response: web.StreamResponse) -> None:
+            headers = response.headers
+            headers.pop("Server", None)
+            headers["Audit-Id"] = self.headers.get("Audit-Id") or f"{first}{next(count):012x}"
+
+    def made(message: object, payload: object, protocol: object, writer: object, task: object) -> web.BaseRequest:
+        loop = asyncio.get_running_loop()
+        return Request(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT)  # type: ignore[arg-type]
+
+    return made
 
 
 def check_kubeconfig(path: Path) -> None:

@@ -133,9 +133,55 @@ async def test_head(http: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-async def test_pretty(http: httpx.AsyncClient) -> None:
-    """Who asks for it gets indented JSON."""
-    assert (await http.get("/api/v1/namespaces/default?pretty=true")).text.startswith('{\n  "apiVersion": "v1"')
+@pytest.mark.parametrize(
+    "query,agent,pretty",
+    [
+        ("", "", False),
+        ("?pretty=true", "", True),
+        ("?pretty=0", "curl/8", False),
+        ("", "curl/8", True),
+        ("", "Mozilla/5.0 (X11)", True),
+        ("", "kubectl", False),
+    ],
+)
+async def test_pretty(http: httpx.AsyncClient, query: str, agent: str, pretty: bool) -> None:
+    """JSON is indented where a parameter or a browser asks for it, refusals and documents included; otherwise it ends with a newline."""
+    for path in ("/api/v1/namespaces/default", "/api/v1/namespaces", "/api/v1/namespaces/nope", "/apis/batch/v1"):
+        text = (await http.get(f"{path}{query}", headers={"User-Agent": agent})).text
+        assert (text.startswith('{\n  "'), text.endswith("\n")) == (pretty, not pretty), path
+
+
+async def test_documents_for_people(http: httpx.AsyncClient) -> None:
+    """The version and the list of paths are indented for everybody."""
+    for path in ("/version", "/"):
+        assert (await http.get(path)).text.startswith('{\n  "')
+
+
+async def test_form_of_yaml(http: httpx.AsyncClient) -> None:
+    """YAML has sorted keys, double quotes where a text needs some, and no references to equal parts."""
+    await http.post(
+        "/api/v1/namespaces/default/configmaps", json={"metadata": {"name": "y"}, "data": {"a": "1", "b": "plain", "c": "x\ny\n", "y": "n"}}
+    )
+    text = (await http.get("/api/v1/namespaces/default/configmaps/y", headers={"Accept": "application/yaml"})).text
+    assert text.startswith('apiVersion: v1\ndata:\n  a: "1"\n  b: plain\n  c: |\n    x\n    y\n  "y": "n"\nkind: ConfigMap\nmetadata:\n')
+    assert "&" not in text
+
+
+async def test_headers_of_an_answer(http: httpx.AsyncClient) -> None:
+    """Every answer has an id for the audit log, the one that a client sends; no library tells its name."""
+    first, second = (await http.get("/readyz")).headers, (await http.get("/api/v1/namespaces/nope")).headers
+    assert "Server" not in first
+    assert first["Audit-Id"] != second["Audit-Id"]
+    assert (await http.get("/api/v1/namespaces", headers={"Audit-ID": "mine"})).headers["Audit-Id"] == "mine"
+
+
+async def test_deadlines(http: httpx.AsyncClient) -> None:
+    """A deadline must be a duration, but for a watch, which has none."""
+    answer = await http.get("/api/v1/namespaces?timeout=soon")
+    text = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+    assert (answer.status_code, answer.json()["message"]) == (400, text)
+    assert (await http.get("/api/v1/namespaces?timeout=32s")).status_code == 200
+    assert (await http.get("/api/v1/namespaces?timeout=soon&watch=1&timeoutSeconds=1")).status_code == 200
 
 
 async def test_yaml(http: httpx.AsyncClient) -> None:
