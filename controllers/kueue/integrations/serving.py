@@ -5,7 +5,7 @@ Each loop makes the Workloads and marks the pods as members of their groups; the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kubemini.api.resources import LEADER_WORKER_SETS, PODS, PRIORITY_CLASSES, STATEFUL_SETS, WORKLOAD_PRIORITY_CLASSES, WORKLOADS, Resource
@@ -16,7 +16,10 @@ from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.integrations.ancestors import TooDeep, ancestor, queue_name
+from kubemini.controllers.kueue.integrations.following import follow_gates
+from kubemini.controllers.kueue.integrations.job_marks import kept_annotations, max_execution_time
 from kubemini.controllers.kueue.integrations.pods import annotation, gate_names, terminated
+from kubemini.controllers.kueue.integrations.podsets import sanitised
 from kubemini.controllers.kueue.integrations.priorities import ClassMissing, label_of, resolve
 from kubemini.controllers.kueue.topology.requests import topology_request
 from kubemini.controllers.kueue.workloads import on_hold, pod_sets_of, workload_name
@@ -27,6 +30,7 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, controller_uid, key_of, owner_uids
 
 STS_INDEX = "apps.kubernetes.io/pod-index"
+LWS_PREFIX = "leaderworkerset.sigs.k8s.io/"
 LWS_NAME, LWS_GROUP, LWS_WORKER, LWS_LEADER = (
     "leaderworkerset.sigs.k8s.io/name",
     "leaderworkerset.sigs.k8s.io/group-index",
@@ -55,6 +59,8 @@ class ServingController(Controller):
         self.resource = resource
         self.name = f"kueue-{resource.kind.lower()}"
         self.component = f"{resource.kind.lower()}-kueue-controller"
+        self.copied: Sequence[str] = ()
+        """Keys of labels that Workloads get from their owner."""
 
     def setup(self, ctx: Context) -> None:
         """Follow the owners, their pods and Workloads."""
@@ -118,7 +124,11 @@ class ServingController(Controller):
     async def make(self, owner: Tree, wanted: Wanted) -> None:
         """Make a Workload."""
         meta = owner["metadata"]
-        spec: Tree = {"podSets": wanted.pod_sets, "queueName": queue_name(owner), "active": True}
+        spec: Tree = {"podSets": [sanitised(each) for each in wanted.pod_sets], "queueName": queue_name(owner), "active": True}
+        seconds = max_execution_time(owner)
+        if seconds is not None:
+            spec["maximumExecutionTimeSeconds"] = seconds
+        labels = {key: value for key, value in (meta.get("labels") or {}).items() if key in self.copied}
         try:
             priority = resolve(owner, wanted.pod_sets, self._classes, self._pod_classes)
         except ClassMissing as missing:
@@ -133,8 +143,9 @@ class ServingController(Controller):
             "metadata": {
                 "name": wanted.name,
                 "namespace": meta["namespace"],
-                "labels": {names.JOB_UID: meta["uid"]},
+                "labels": {**labels, names.JOB_UID: meta["uid"]},
                 "annotations": {
+                    **kept_annotations(owner, gates=self.config.on("AdmissionGatedBy")),
                     names.IS_GROUP_WORKLOAD: "true",
                     names.JOB_OWNER_GVK: f"{self.resource.api_version}, Kind={self.resource.kind}",
                     names.JOB_OWNER_NAME: meta["name"],
@@ -151,7 +162,13 @@ class ServingController(Controller):
         self.say(owner, "Normal", names.CREATED_WORKLOAD, f"Created Workload: {key_of(created)}")
 
     async def follow(self, owner: Tree, workload: Tree) -> bool:
-        """Bring queue and priority of a Workload in line with its owner. Tell whether something was written."""
+        """Bring gates, queue and priority of a Workload in line with its owner. Tell whether something was written."""
+
+        def say(message: str) -> None:
+            self.say(owner, "Normal", names.UPDATED_WORKLOAD, message)
+
+        if self.config.on("AdmissionGatedBy") and await follow_gates(self._ctx, owner, workload, say):
+            return True
         spec = workload["spec"]
         new = spec
         if not conditions.reserved(workload) and queue_name(owner) and spec.get("queueName") != queue_name(owner):
@@ -317,6 +334,7 @@ class LeaderWorkerSetController(ServingController):
 
     def __init__(self, hub: Hub) -> None:
         super().__init__(hub, LEADER_WORKER_SETS)
+        self.copied = hub.config.labels_to_copy
 
     def owner_key(self, pod: Tree) -> str:
         """By the label."""
@@ -373,13 +391,19 @@ class LeaderWorkerSetController(ServingController):
             parts = [("leader", template["leaderTemplate"], 1, ""), ("worker", template["workerTemplate"], size - 1, LWS_WORKER)]
         found = []
         for name, each, count, label in parts:
-            meta = {key: value for key, value in (each.get("metadata") or {}).items() if key in ("labels", "annotations")}
+            given = each.get("metadata") or {}
+            meta = {field: _without_lws(given[field]) for field in ("labels", "annotations") if given.get(field)}
             pod_set: Tree = {"name": name, "count": count, "template": {"metadata": meta, "spec": each["spec"]}}
             request = topology_request(each, label or None)
             if request:
                 pod_set["topologyRequest"] = request
             found.append(pod_set)
         return found
+
+
+def _without_lws(marks: dict[str, str]) -> dict[str, str]:
+    """Return labels or annotations without those that LeaderWorkerSet gives each group; its own name stays."""
+    return {key: value for key, value in marks.items() if key == LWS_NAME or not key.startswith(LWS_PREFIX)}
 
 
 def _lws_of(pod: Tree) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from kubemini.api.trees import Tree
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 Scenario = Callable[[SimCluster], Awaitable[None]]
-CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "job", "nodes", "scheduler", "kubelet", "kueue")
+CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "job", "stateful-set", "lws", "nodes", "scheduler", "kubelet", "kueue")
 
 
 def queues(*checks: str, cpu: str = "4", local: tuple[str, ...] = ("lq",), **spec: Any) -> list[Tree]:
@@ -332,3 +332,47 @@ def test_a_queue_of_two_minds_says_so() -> None:
         assert condition(await cluster.get("clusterqueue/cq"), "Active") == wanted
 
     play(scenario)
+
+
+def test_served_sets_are_gated_as_jobs_are() -> None:
+    """A StatefulSet's and a LeaderWorkerSet's Workloads are held by the gates of their owner and let go with them; labels are copied for groups."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await node(cluster)
+        marks = {"kueue.x-k8s.io/queue-name": "lq", "team": "a"}
+        meta: Tree = {
+            "namespace": "default",
+            "labels": marks,
+            "annotations": {"kueue.x-k8s.io/admission-gated-by": "a.io/x", "provreq.kueue.x-k8s.io/p": "1"},
+        }
+        pods = {"metadata": {"labels": {"app": "s", "leaderworkerset.sigs.k8s.io/own": "x"}}, "spec": template(restartPolicy="Always")}
+        await cluster.apply(
+            [
+                *queues(),
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "StatefulSet",
+                    "metadata": {"name": "s", **meta},
+                    "spec": {"replicas": 1, "serviceName": "s", "selector": {"matchLabels": {"app": "s"}}, "template": pods},
+                },
+                {
+                    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+                    "kind": "LeaderWorkerSet",
+                    "metadata": {"name": "l", **meta},
+                    "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": pods}},
+                },
+            ]
+        )
+        await cluster.settle(20)
+        group, single = await cluster.list("workload.kueue.x-k8s.io")
+        for each in (group, single):
+            assert condition(each, "QuotaReserved")[1] == "AdmissionGated"
+            assert each["metadata"]["annotations"]["provreq.kueue.x-k8s.io/p"] == "1"
+        assert group["spec"]["podSets"][0]["template"]["metadata"]["labels"] == {"app": "s", "kueue.x-k8s.io/queue-name": "lq"}
+        assert [each["metadata"]["labels"].get("team") for each in (group, single)] == ["a", None]
+        for owner in ("statefulset/s", "leaderworkerset/l"):
+            await cluster.patch(owner, {"metadata": {"annotations": {"kueue.x-k8s.io/admission-gated-by": None}}})
+        await cluster.settle(20)
+        assert [condition(each, "Admitted")[0] for each in await cluster.list("workload.kueue.x-k8s.io")] == ["True", "True"]
+
+    play(scenario, kueue={"integrations": {"labelKeysToCopy": ["team"]}})
