@@ -21,7 +21,7 @@ from kubemini.controllers.kueue.flavors import Assigner, Assignment, Mode, Oracl
 from kubemini.controllers.kueue.ordering import classic_key, tournament
 from kubemini.controllers.kueue.preemption import Preemption, Target, Wish
 from kubemini.controllers.kueue.quota import Undo
-from kubemini.controllers.kueue.requests import beyond_limits, beyond_ranges, totals
+from kubemini.controllers.kueue.requests import NAMESPACE_MISMATCH, misfit, totals
 from kubemini.controllers.kueue.workloads import Flavored, Info, assignments, reclaimable_pods
 
 
@@ -170,14 +170,10 @@ class Cycle:
         if queue.node.broken or not self.cache.health(queue.name).active:
             return entry.refuse(names.SUSPENDED, f"ClusterQueue {queue.name} is inactive")
         if not queue.selector.matches(self.world.namespace_labels(namespace)):
-            return entry.refuse(names.MISCONFIGURED, "workload namespace doesn't match ClusterQueue selector", Requeue.NAMESPACE_MISMATCH)
-        problem = beyond_limits(info.pod_sets)
+            return entry.refuse(names.MISCONFIGURED, NAMESPACE_MISMATCH, Requeue.NAMESPACE_MISMATCH)
+        problem = misfit(info.pod_sets, self.world.limit_ranges(namespace))
         if problem:
-            return entry.refuse(names.MISCONFIGURED, f"resources validation failed: {problem}")
-        ranges = self.world.limit_ranges(namespace)
-        problem = beyond_ranges(info.pod_sets, ranges) if ranges else ""
-        if problem:
-            return entry.refuse(names.MISCONFIGURED, f"resources didn't satisfy LimitRange constraints: {problem}")
+            return entry.refuse(names.MISCONFIGURED, problem)
         entry.replaced = self.cache.held(info.replaces) if info.replaces else None
         self._assign(entry)
         return entry

@@ -16,6 +16,7 @@ from kubemini.machinery.quantity import nano
 
 _memo: IdentityMemo[tuple[Tree | None, Tree | None, Tree | None, dict[str, int]]] = IdentityMemo(16384)
 NANO = 10**9
+NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +236,12 @@ def usage_of(assignment: Tree, pods: int) -> dict[tuple[str, str], int]:
             value = value // count * max(0, pods)
         usage[flavor, resource] = usage.get((flavor, resource), 0) + value
     return usage
+
+
+def misfit(pod_sets: Sequence[Tree], ranges: Sequence[Tree]) -> str:
+    """Return why pods of these sets cannot be made as they ask to be, or ""."""
+    problem = beyond_limits(pod_sets)
+    if problem:
+        return f"resources validation failed: {problem}"
+    problem = beyond_ranges(pod_sets, ranges) if ranges else ""
+    return f"resources didn't satisfy LimitRange constraints: {problem}" if problem else ""

@@ -15,7 +15,8 @@ from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.finalizers import without_finalizer
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.workloads import cluster_queue, gated
+from kubemini.controllers.kueue.requests import NAMESPACE_MISMATCH, misfit
+from kubemini.controllers.kueue.workloads import cluster_queue, gated, on_hold, pod_sets_of
 from kubemini.controllers.kueue.writing import update_workload
 from kubemini.machinery.errors import NotFound
 from kubemini.runtime.controller import Context, Controller
@@ -29,9 +30,9 @@ SCHEDULED = (
     names.TOPOLOGY_PLACEMENT_FAILED,
     names.WAITING_FOR_PREEMPTED_WORKLOADS,
     names.WAITING_FOR_PODS_READY,
-    names.ON_HOLD,
+    names.PENDING_EVALUATION,
 )
-"""Reasons that only the scheduler (or a job) gives, and that stay until it says something else."""
+"""Reasons that only the scheduler gives, and that stay until it says something else."""
 BYPASSING = (names.DEACTIVATED, names.PENDING_EVALUATION, names.SUSPENDED, names.PENDING)
 """Reasons that give way to what was found of a Workload of the same shape: nobody has tried this one since."""
 
@@ -342,25 +343,34 @@ class WorkloadController(Controller):
         if not conditions.active(tree):
             reservation.refuse(draft, names.DEACTIVATED if fine else names.INADMISSIBLE, "The workload is deactivated")
             return
-        if gated(tree):
+        if gated(tree) or on_hold(tree):
             return
         problem = self._inadmissible(spec.get("queueName", ""), local)
         if problem is not None:
             reservation.refuse(draft, problem[0] if fine else names.INADMISSIBLE, problem[1])
             return
-        if condition is None or condition["status"] == "True":
+        if condition is None or condition["status"] == "True" or not fine:
+            return
+        wrong = self._misfit(tree, local)
+        if wrong:
+            reservation.refuse(draft, names.MISCONFIGURED, wrong)
             return
         reason = condition["reason"]
-        if fine and reason in BYPASSING:
+        if reason in BYPASSING:
             twins = self.hub.no_fit(key_of(tree))
             if twins:
                 reservation.refuse(draft, twins, "Bypassed scheduling evaluation because an equivalent workload recently failed")
                 return
-        if reason in SCHEDULED or reason in (names.PENDING_EVALUATION, names.PENDING):
-            return
-        if reason in (names.MISCONFIGURED, names.SUSPENDED) and not _about_queues(condition["message"]):
-            return
-        reservation.refuse(draft, reservation.pending_reason(self.config), "Workload is pending evaluation in the scheduling queue")
+        if reason not in SCHEDULED:
+            reservation.refuse(draft, reservation.pending_reason(self.config), "Workload is pending evaluation in the scheduling queue")
+
+    def _misfit(self, tree: Tree, local: Tree | None) -> str:
+        """Return why a Workload cannot be admitted by its ClusterQueue whatever the quota, or ""."""
+        state = self.hub.cache.queues.get(local["spec"].get("clusterQueue", "")) if local is not None else None
+        namespace = tree["metadata"]["namespace"]
+        if state is not None and not state.selector.matches(self.hub.namespace_labels(namespace)):
+            return NAMESPACE_MISMATCH
+        return misfit(pod_sets_of(tree), self.hub.limit_ranges(namespace))
 
     def _inadmissible(self, name: str, local: Tree | None) -> tuple[str, str] | None:
         if local is None:
@@ -508,11 +518,6 @@ def _condition_status(queue: Tree) -> str:
 def _priority_class(tree: Tree) -> tuple[str, ...]:
     reference = tree["spec"].get("priorityClassRef")
     return (reference["name"],) if reference and reference.get("kind") == "WorkloadPriorityClass" else ()
-
-
-def _about_queues(message: str) -> bool:
-    """Tell whether a message is one of the pass's own about a queue that is missing or inactive."""
-    return message.startswith(("LocalQueue ", "ClusterQueue "))
 
 
 def _listed(state: str, checks: Sequence[Tree]) -> str:

@@ -376,3 +376,47 @@ def test_served_sets_are_gated_as_jobs_are() -> None:
         assert [condition(each, "Admitted")[0] for each in await cluster.list("workload.kueue.x-k8s.io")] == ["True", "True"]
 
     play(scenario, kueue={"integrations": {"labelKeysToCopy": ["team"]}})
+
+
+def test_a_misfit_is_judged_anew() -> None:
+    """A Workload of a namespace that its ClusterQueue does not take is misconfigured for as long as that is so, whenever somebody looks."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply([*queues(cpu="0", namespaceSelector={"matchLabels": {"team": "a"}}), job()])
+        await cluster.settle(10)
+        workload = await the_workload(cluster)
+        wrong = ("False", "Misconfigured", "workload namespace doesn't match ClusterQueue selector")
+        assert condition(workload, "QuotaReserved") == wrong
+        seen = []
+        await cluster.patch("namespace/default", {"metadata": {"labels": {"team": "a"}}})
+        for _ in range(20):
+            await cluster.settle(0.2)
+            seen.append(condition(await the_workload(cluster), "QuotaReserved")[1])
+        assert seen[-1] == "ExceedsMaxQuota"
+        await cluster.patch("namespace/default", {"metadata": {"labels": {"team": "b"}}})
+        await cluster.patch(f"workload.kueue.x-k8s.io/{workload['metadata']['name']}", {"metadata": {"annotations": {"look": "now"}}})
+        await cluster.settle(5)
+        assert condition(await the_workload(cluster), "QuotaReserved") == wrong
+
+    play(scenario)
+
+
+def test_a_twin_of_one_that_does_not_fit_is_bypassed() -> None:
+    """A Workload that comes back to its queue while one of its shape has just been found not to fit says that it was not tried, and why the other was refused."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply([*queues(cpu="1"), job("a")])
+        await cluster.settle(5)
+        await cluster.apply(job("b"))
+        await cluster.settle(5)
+        await cluster.apply(job("c"))
+        await cluster.settle(5)
+        (mine,) = [each for each in await cluster.list("workload.kueue.x-k8s.io") if each["metadata"]["name"].startswith("job-c")]
+        name = f"workload.kueue.x-k8s.io/{mine['metadata']['name']}"
+        for active in (False, True):
+            await cluster.patch(name, {"spec": {"active": active}})
+            await cluster.settle(5)
+        words = "Bypassed scheduling evaluation because an equivalent workload recently failed"
+        assert condition(await cluster.get(name), "QuotaReserved") == ("False", "WaitingForQuota", words)
+
+    play(scenario)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kubemini import SimCluster
@@ -44,7 +46,7 @@ async def waiting(cluster: SimCluster) -> None:
     )
     for each in (job("a"), job("b", queue="other"), job("c", priority_class="p")):
         await cluster.apply(each)
-        await cluster.settle(2)
+        await asyncio.sleep(2)
 
 
 def test_places_in_the_queues() -> None:
