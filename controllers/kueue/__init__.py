@@ -13,6 +13,7 @@ from kubemini.controllers.kueue.integrations.jobset import JobSetIntegration
 from kubemini.controllers.kueue.integrations.pod_controller import PodController
 from kubemini.controllers.kueue.integrations.reconciler import JobReconciler
 from kubemini.controllers.kueue.integrations.serving import LeaderWorkerSetController, StatefulSetController
+from kubemini.controllers.kueue.multikueue import MultiKueueCheckController, MultiKueueClusterController
 from kubemini.controllers.kueue.queue_controllers import ClusterQueueController, CohortController, LocalQueueController, in_use_controllers
 from kubemini.controllers.kueue.scheduler import Scheduler
 from kubemini.controllers.kueue.topology.failures import NodeFailures
@@ -49,6 +50,8 @@ def create(settings: Settings) -> list[Controller]:
         controllers.append(StatefulSetController(hub))
     if "leaderworkerset.x-k8s.io/leaderworkerset" in config.frameworks:
         controllers.append(LeaderWorkerSetController(hub))
+    if config.on("MultiKueue"):
+        controllers += [MultiKueueClusterController(), MultiKueueCheckController()]
     if config.on("TopologyAwareScheduling"):
         controllers += [Ungater(hub), NodeFailures(hub)]
     return controllers

@@ -326,9 +326,10 @@ def test_a_queue_of_two_minds_says_so() -> None:
         for name in ("mk-b", "mk-a", "pr"):
             await active_check(cluster, name)
         await cluster.settle(10)
+        inactive = "references inactive AdmissionCheck(s): mk-a,mk-b"
         several = "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: mk-a,mk-b"
         both = "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: mk-a,mk-b, pr"
-        wanted = ("False", "MultipleMultiKueueAdmissionChecks", f"Can't admit new workloads: {several}, {both}.")
+        wanted = ("False", "AdmissionCheckInactive", f"Can't admit new workloads: {inactive}, {several}, {both}.")
         assert condition(await cluster.get("clusterqueue/cq"), "Active") == wanted
 
     play(scenario)
