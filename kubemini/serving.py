@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CUSTOM_RESOURCE_DEFINITIONS, Resource
+from kubemini.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Resource
 from kubemini.api.trees import Tree
 from kubemini.cluster import Cluster
 from kubemini.controller_metrics import ControllerMetrics
@@ -22,6 +22,7 @@ from kubemini.server.http.serving import Listener, check_kubeconfig, write_kubec
 from kubemini.server.http.webhooks import UserWebhooks
 from kubemini.server.kinds.catalogue import token_review_kind
 from kubemini.server.kinds.groups.default_roles import default_cluster_role_bindings, default_cluster_roles
+from kubemini.server.standing import Standing
 
 if TYPE_CHECKING:
     from kubemini.dns.server import DnsServer
@@ -48,7 +49,7 @@ class ServedCluster(Cluster):
         self._began = self.env.stamp()
         self.facade = Facade(self.server, builtin_schemas(version), token=token)
         self.server.registry.add(token_review_kind(builtin_schemas(version).codec, self.facade.auth.review))
-        self.facade.late[CUSTOM_RESOURCE_DEFINITIONS.storage] = self._install_definitions
+        self.facade.late.update(Standing(self.server, self._apis, self._began).makers())
         self.facade.discovery.apis = self._apis
         self.facade.metrics.collectors.append(ControllerMetrics(self.managers.values))
         self._webhooks = UserWebhooks(self.store, self.server.reader)
@@ -67,15 +68,6 @@ class ServedCluster(Cluster):
         """Return what exists from the start; where callers are told apart, also the default roles and who has them."""
         roles = [(CLUSTER_ROLES, role) for role in default_cluster_roles()]
         return [*super().bootstrap_objects(), *roles, *((CLUSTER_ROLE_BINDINGS, binding) for binding in default_cluster_role_bindings())]
-
-    def _install_definitions(self) -> None:
-        """Make the definitions of the kinds we own. Their schemas are a lot to spell out for a cluster of which nobody asks them."""
-        from kubemini.server.kinds.crd.installed import installed
-
-        table = self.store.table(CUSTOM_RESOURCE_DEFINITIONS.storage)
-        for crd in installed(self.env, self._began):
-            if table.get(crd["metadata"]["name"]) is None:
-                table.create(crd["metadata"]["name"], crd)
 
     def resource(self, kind: str) -> Resource:
         """Return the resource that a user means by a kind, as `Cluster.resource` does."""

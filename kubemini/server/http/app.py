@@ -76,7 +76,7 @@ class Facade:
         self.specials: dict[tuple[str, str], Special] = {}
         self.interceptors: list[Interceptor] = []
         self.late: dict[str, Callable[[], None]] = {}
-        """What makes the first objects of a resource when somebody asks for it, by storage name."""
+        """What brings the objects that the server keeps of a resource up to date, called when somebody asks for it, by storage name."""
         self.address = ""
         """``host:port`` as clients see it."""
         self.lookup: Lookup = lambda name, _namespace: (name, ())
@@ -135,8 +135,7 @@ class Facade:
             other = aggregated.read(self.discovery.apis(), request.method, where, query)
             return answers.no_page() if other is None else answers.tree(other, choose(request.headers.get("Accept"), collection=False, table=False))
         kind = served.kind
-        if self.late:
-            self.make(kind.storage)
+        self.make(kind.storage)
         if kind.namespaced and where.name and where.namespace is None:
             raise NotFound.path()
         if where.namespace is not None and not kind.namespaced:
@@ -147,8 +146,8 @@ class Facade:
         return await self.resources.answer(asked)
 
     def make(self, storage: str) -> None:
-        """Make the first objects of a resource now, where they wait for somebody to ask."""
-        make = self.late.pop(storage, None)
+        """Bring the objects that the server keeps of a resource up to date."""
+        make = self.late.get(storage)
         if make is not None:
             make()
 
