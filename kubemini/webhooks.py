@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus
+from kubemini.machinery.schema.go_objects import undecodable
 from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
 from kubemini.server.admission import Admission, AdmissionRequest
@@ -68,6 +69,16 @@ class WebhookAdmission(Admission):
             return function(self._review(request))
         except Denied as denied:
             raise DeniedByWebhook(self.name, denied) from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            self.read(request)
+            raise
+
+    def read(self, request: AdmissionRequest) -> None:
+        """Refuse an object that the Go type of its kind cannot hold: such a webhook decodes it first of all."""
+        kind = request.kind
+        problem = undecodable(kind.group, kind.kind, request.obj) if kind.custom and request.obj is not None else ""
+        if problem:
+            raise DeniedByWebhook(self.name, Denied(problem, code=400, reason=""))
 
     def validate(self, request: AdmissionRequest) -> None:
         """Call the validating function."""

@@ -62,6 +62,9 @@ class Admission:
     def validate(self, request: AdmissionRequest) -> None:
         """Raise an `ApiStatus` where the write must not happen."""
 
+    def read(self, request: AdmissionRequest) -> None:
+        """Raise an `ApiStatus` where `mutate` cannot read the object. Asked only of one that turned out to be invalid: it is refused for this first."""
+
 
 class AsyncAdmission:
     """Admission that has to wait for somebody (webhooks over HTTP, policies with remote parameters); run after the synchronous plugins."""
@@ -106,18 +109,21 @@ class Chain:
         key = (request.kind.storage, request.operation, request.subresource)
         found = self._cache.get(key)
         if found is None:
-            concerned = [
-                plugin
-                for plugin in self._plugins
-                if request.operation in plugin.operations
-                and (not plugin.resources or request.kind.storage in plugin.resources)
-                and (request.subresource in plugin.subresources or "*" in plugin.subresources)
-            ]
+            concerned = self._concerned(request)
             found = self._cache[key] = (
                 [plugin.mutate for plugin in concerned if plugin.mutates],
                 [plugin.validate for plugin in concerned if plugin.validates],
             )
         return found
+
+    def _concerned(self, request: AdmissionRequest) -> list[Admission]:
+        return [
+            plugin
+            for plugin in self._plugins
+            if request.operation in plugin.operations
+            and (not plugin.resources or request.kind.storage in plugin.resources)
+            and (request.subresource in plugin.subresources or "*" in plugin.subresources)
+        ]
 
     def mutate(self, request: AdmissionRequest) -> bool:
         """Run the mutating plugins in order; tell whether the object changed."""
@@ -128,6 +134,12 @@ class Chain:
                 request.obj = new
                 changed = True
         return changed
+
+    def read(self, request: AdmissionRequest) -> None:
+        """Let the mutating plugins say, in order, whether they could read an invalid object at all."""
+        for plugin in self._concerned(request):
+            if plugin.mutates:
+                plugin.read(request)
 
     def validate(self, request: AdmissionRequest) -> None:
         """Run the validating plugins in order."""

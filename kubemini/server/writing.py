@@ -140,6 +140,7 @@ class Writing(Verbs):
         problems += strategy.validate_create(obj, ctx)
         problems += self._schema_problems(served, obj, None)
         if problems:
+            self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
         request.obj, request.name = obj, name
         self.chain.validate(request)
@@ -266,6 +267,7 @@ class Writing(Verbs):
         problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
         problems += self._schema_problems(served, new, old)
         if problems:
+            self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
         request.obj = new
         self.chain.validate(request)
