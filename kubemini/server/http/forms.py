@@ -9,7 +9,7 @@ import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest
-from kubemini.machinery.human import age
+from kubemini.server.kinds.tables.common import age
 from kubemini.server.options import Listing
 from kubemini.server.registry import Kind, Served
 from kubemini.server.strategy import Column, Table
@@ -138,7 +138,7 @@ def scale_table(scale: Tree, meta: Tree, now: float, version: str) -> Tree:
         scale["metadata"]["name"],
         scale["spec"].get("replicas", 0),
         scale["status"].get("replicas", 0),
-        age(scale["metadata"].get("creationTimestamp"), now),
+        age(scale, now),
     ]
     return {
         "kind": "Table",

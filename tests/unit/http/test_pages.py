@@ -235,3 +235,15 @@ async def test_an_api_of_a_controller(served: ServedCluster, http: httpx.AsyncCl
     finally:
         served.facade.discovery.apis = before
     assert (await http.get(f"/apis/{group}/v1")).status_code == 404
+
+
+async def test_table_of_a_scale(http: httpx.AsyncClient) -> None:
+    """`kubectl get --subresource=scale` shows wanted and present replicas, and the age of the object."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await http.post("/apis/apps/v1/namespaces/default/replicasets", json={"metadata": {"name": "r"}, "spec": spec})
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    table = (await http.get("/apis/apps/v1/namespaces/default/replicasets/r/scale", headers=accept)).json()
+    assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["r", 3, 0]
+    assert table["rows"][0]["cells"][3].endswith("s")
