@@ -233,6 +233,18 @@ SLICES: list[tuple[dict[str, Any], list[str]]] = [
         {"addressType": "IPv4", "endpoints": [], "ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]},
         ['ports[1].name: Duplicate value: "a"'],
     ),
+    (
+        {
+            "addressType": "IPv4",
+            "endpoints": [
+                {"addresses": ["192.0.2.9"], "hints": {"forZones": [{"name": "a"}] * 2, "forNodes": [{"name": f"n-{n}"} for n in range(9)]}}
+            ],
+        },
+        [
+            'endpoints[0].hints.forZones[1].name: Duplicate value: "a"',
+            "endpoints[0].hints.forNodes: Too many: 9: must have at most 8 items",
+        ],
+    ),
 ]
 
 
@@ -240,6 +252,14 @@ SLICES: list[tuple[dict[str, Any], list[str]]] = [
 def test_wrong_slices_are_refused(desk: Any, fields: dict[str, Any], expected: list[str]) -> None:
     """Addresses fit their type and are ordinary ones."""
     assert desk.causes("EndpointSlice", **fields) == expected
+
+
+def test_slices_forget_the_topology_of_v1beta1(desk: Any) -> None:
+    """Endpoints written through v1 have no deprecatedTopology."""
+    endpoint = {"addresses": ["192.0.2.9"], "deprecatedTopology": {"kubernetes.io/hostname": "n"}}
+    made = desk.create("EndpointSlice", addressType="IPv4", endpoints=[endpoint])
+    assert made["endpoints"] == [{"addresses": ["192.0.2.9"], "conditions": {}}]
+    assert desk.patch("EndpointSlice", "x", {"endpoints": [endpoint]})["endpoints"] == made["endpoints"]
 
 
 def test_endpoints_need_addresses(desk: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from kubemini.api.trees import Tree
@@ -14,7 +15,7 @@ from kubemini.server.kinds.tables import ENDPOINT_SLICE, ENDPOINTS
 from kubemini.server.strategy import Strategy, WriteContext
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
-_MAX_ENDPOINTS, _MAX_ADDRESSES, _MAX_PORTS = 1000, 100, 20000
+_MAX_ENDPOINTS, _MAX_ADDRESSES, _MAX_PORTS, _MAX_HINTS = 1000, 100, 20000, 8
 
 
 class EndpointsStrategy(Strategy):
@@ -68,6 +69,14 @@ class EndpointSliceStrategy(Strategy):
         """There is no spec: endpoints and ports count."""
         return any(new.get(key) != old.get(key) for key in ("endpoints", "ports"))
 
+    def prepare_for_create(self, obj: Tree, ctx: WriteContext) -> Tree:
+        """Drop what only v1beta1 could write."""
+        return _without_topology(obj)
+
+    def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """Drop what only v1beta1 could write."""
+        return _without_topology(new)
+
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check addresses and ports."""
         kind = obj.get("addressType", "")
@@ -97,11 +106,32 @@ def _endpoints(endpoints: list[Tree] | tuple[()], kind: str) -> Errors:
             yield from _slice_address(address, kind, f"{here}.addresses[{at}]")
         if endpoint.get("nodeName") is not None:
             yield from wrong(names.dns1123_subdomain, endpoint["nodeName"], f"{here}.nodeName")
-        for key, value in (endpoint.get("deprecatedTopology") or {}).items():
-            yield from wrong(names.qualified_name, key, f"{here}.deprecatedTopology")
-            yield from wrong(names.label_value, value, f"{here}.deprecatedTopology[{key}]")
         if endpoint.get("hostname") is not None:
             yield from wrong(names.dns1123_label, endpoint["hostname"], f"{here}.hostname")
+        hints: Tree | None = endpoint.get("hints")
+        if hints is not None:
+            yield from _hints(hints.get("forZones") or (), names.label_value, f"{here}.hints.forZones")
+            yield from _hints(hints.get("forNodes") or (), names.dns1123_subdomain, f"{here}.hints.forNodes")
+
+
+def _hints(hints: Sequence[Tree], check: Callable[[str], str | None], path: str) -> Errors:
+    if len(hints) > _MAX_HINTS:
+        yield too_many(path, len(hints), _MAX_HINTS)
+        return
+    seen: set[str] = set()
+    for index, each in enumerate(hints):
+        here, name = f"{path}[{index}].name", each.get("name") or ""
+        if name in seen:
+            yield duplicate(here, name)
+        seen.add(name)
+        yield from wrong(check, name, here)
+
+
+def _without_topology(obj: Tree) -> Tree:
+    endpoints = obj.get("endpoints") or ()
+    if not any("deprecatedTopology" in each for each in endpoints):
+        return obj
+    return {**obj, "endpoints": [{key: value for key, value in each.items() if key != "deprecatedTopology"} for each in endpoints]}
 
 
 def _slice_address(address: str, kind: str, path: str) -> Errors:
