@@ -147,7 +147,10 @@ def with_failures(conditions: Sequence[Tree], all_sets: Sequence[Tree], new_set:
 def next_check(deployment: Tree, status: Tree, now: float) -> float | None:
     """Return in how many seconds a rollout without news has to be looked at for its deadline."""
     current = find(status.get("conditions") or (), PROGRESSING)
-    if not has_deadline(deployment) or current is None or is_complete(deployment, status) or current.get("reason") == TIMED_OUT:
+    if not has_deadline(deployment) or current is None or is_complete(deployment, status):
+        return None
+    if current.get("reason") in (TIMED_OUT, NEW_AVAILABLE, PAUSED):
+        # Its time is over, or does not run
         return None
     left: float = from_stamp(current["lastUpdateTime"]) + deployment["spec"]["progressDeadlineSeconds"] - now
     return max(left, 0.0) + 1.0

@@ -343,6 +343,7 @@ ANEW = Scenario(
     "JobSet made anew",
     lives(sets(roles(), failurePolicy=POLICY, successPolicy=OPERATORS), steps("again", waits=(0, 1, 3, 5, 8)), faults=(LATE,)),
     played,
+    examples=60,
 )
 FOREIGN = Scenario("JobSet managed by others", lives(sets(roles(), managedBy=st.just("example.com/other"))), played, examples=5)
 COORDINATED = Scenario(

@@ -7,7 +7,7 @@ import pytest
 from kubemini.controllers.daemon_set.placing import Daemon, affinity, limits, target, tolerations
 from kubemini.controllers.daemon_set.updating import replace, surge
 from kubemini.controllers.deployment.amounts import fenceposts, max_unavailable, new_replicas, proportions
-from kubemini.controllers.deployment.progress import has_progressed, has_timed_out, with_condition
+from kubemini.controllers.deployment.progress import has_progressed, has_timed_out, next_check, with_condition
 from kubemini.controllers.deployment.revisions import annotated, find_new
 from kubemini.controllers.disruption.budget import selector_text
 from kubemini.controllers.replica_set.pods import next_available, victims
@@ -127,6 +127,24 @@ def test_deadlines_count_from_the_last_update() -> None:
     assert has_timed_out(owner, [running], 111.0)
     assert not has_timed_out(owner, [{**running, "reason": "NewReplicaSetAvailable"}], 1000.0)
     assert has_timed_out(owner, [{**running, "reason": "ProgressDeadlineExceeded"}], 0.0)
+
+
+@pytest.mark.parametrize(
+    "reason, again",
+    [
+        ("ReplicaSetUpdated", 91.0),
+        ("DeploymentResumed", 91.0),
+        ("DeploymentPaused", None),
+        ("NewReplicaSetAvailable", None),
+        ("ProgressDeadlineExceeded", None),
+    ],
+)
+def test_a_rollout_is_looked_at_when_its_deadline_is_over(reason: str, again: float | None) -> None:
+    """A finished or paused one has none, and one past it has no other: nobody looks again and again."""
+    owner = {"metadata": {"generation": 1}, "spec": {"replicas": 1, "progressDeadlineSeconds": 100}}
+    condition = {"type": "Progressing", "status": "True", "reason": reason, "lastUpdateTime": to_stamp(10)}
+    status = {"replicas": 1, "updatedReplicas": 1, "unavailableReplicas": 1, "conditions": [condition]}
+    assert next_check(owner, status, 20.0) == again
 
 
 def test_conditions_change_with_status_or_reason_only() -> None:
