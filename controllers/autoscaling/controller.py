@@ -29,6 +29,9 @@ _TARGETS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
 """Kinds whose changes bring an autoscaler's next look on; others are noticed by their pods."""
 
 
+SCALED_TO_ZERO = "ScaledToZero"
+
+
 class _Stop(Exception):
     """The look ends here; the message is that of the error."""
 
@@ -102,6 +105,7 @@ class HorizontalController(Controller):
         self._histories: dict[str, History] = {}
         self._resources: dict[tuple[str, str], Resource] = {}
         self._tolerances = ctx.gates.enabled("HPAConfigurableTolerance")
+        self._to_zero = ctx.gates.enabled("HPAScaleToZero")
         self._autoscalers.add_index("target", _target)
         self._autoscalers.on_change(self._on_autoscaler)
         self._pods.on_change(self._on_pod)
@@ -168,7 +172,7 @@ class HorizontalController(Controller):
         look.current = current
         history = self._histories.setdefault(key, History([(env.now(), current)]))
         least, most = spec.get("minReplicas", 1), spec["maxReplicas"]
-        if current == 0 and least != 0:
+        if current == 0 and (not _wakes(look) if self._to_zero else least != 0):
             look.say("ScalingActive", "False", "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
             look.desired = 0
             return
@@ -339,6 +343,12 @@ class HorizontalController(Controller):
             raise _Stop(refused.message) from refused
         look.say("AbleToScale", "True", "SucceededRescale", f"the HPA controller was able to update the target scale to {wanted}")
         recorder.event(autoscaler, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {why}")
+        if self._to_zero:
+            # By this it knows its own work: what somebody else scales to zero stays there
+            if current > 0 and wanted == 0 and _sees_without_pods(autoscaler):
+                look.say(SCALED_TO_ZERO, "True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+            else:
+                look.say(SCALED_TO_ZERO, "False", "NotScaledToZero", "the HPA controller did not scale the workload to zero")
         look.scaled = True
         if autoscaler["spec"].get("behavior") is not None:
             history.scaled(self._ctx.env.now(), current, wanted, autoscaler["spec"]["behavior"])
@@ -347,6 +357,17 @@ class HorizontalController(Controller):
 def _target(autoscaler: Tree) -> tuple[str, ...]:
     reference = autoscaler["spec"]["scaleTargetRef"]
     return (f"{reference['kind']}/{autoscaler['metadata']['namespace']}/{reference['name']}",)
+
+
+def _sees_without_pods(autoscaler: Tree) -> bool:
+    """Tell whether a metric of an autoscaler has values although there are no pods."""
+    return any(each["type"] in ("Object", "External") for each in autoscaler["spec"].get("metrics") or ())
+
+
+def _wakes(look: _Look) -> bool:
+    """Tell whether a target without pods is scaled up again: the autoscaler took it down itself, and still sees something."""
+    asleep = any(each["type"] == SCALED_TO_ZERO and each["status"] == "True" for each in look.conditions)
+    return asleep and _sees_without_pods(look.autoscaler)
 
 
 def _starts(pod: Tree, now: float) -> bool:

@@ -40,6 +40,7 @@ DEFAULTS: dict[str, bool] = {
     # Kubernetes 1.36
     "DeploymentReplicaSetTerminatingReplicas": True,
     "HPAConfigurableTolerance": True,
+    "HPAScaleToZero": False,
     "JobBackoffLimitPerIndex": True,
     "JobManagedBy": True,
     "JobPodReplacementPolicy": True,

@@ -24,7 +24,10 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
 
 
 def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Callable[[str], bool] | None = None) -> Registry:
-    """Return a fresh registry of the built-in kinds, with what a metrics server and feature gates bring: alpha kinds, maxUnavailable of StatefulSets."""
+    """Return a fresh registry of the built-in kinds, with what a metrics server and feature gates bring.
+
+    Gates bring alpha kinds, maxUnavailable of StatefulSets, and autoscalers that go down to nothing.
+    """
     registry = Registry(builtin_kinds(version))
     if enabled is not None:
         for kind in _gated(version, enabled):
@@ -34,6 +37,11 @@ def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Cal
 
             sets = next(each for each in registry if (each.group, each.plural) == ("apps", "statefulsets"))
             registry.add(replace(sets, strategy=StatefulSetStrategy(budgeted=True)))
+        if enabled("HPAScaleToZero"):
+            from kubemini.server.kinds.workloads.hpa import HorizontalPodAutoscalerStrategy
+
+            scalers = next(each for each in registry if each.plural == "horizontalpodautoscalers")
+            registry.add(replace(scalers, strategy=HorizontalPodAutoscalerStrategy(to_zero=True)))
     if metrics_server:
         from kubemini.server.kinds.catalogue import metrics_kinds
 

@@ -8,6 +8,7 @@ from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, EVE
 from kubemini.controllers.autoscaling.behavior import History, limited, limited_by, stabilized, stabilized_by
 from kubemini.controllers.autoscaling.replicas import Tolerance, by_average, by_utilization, by_value, by_value_per_pod, requests
 from kubemini.controllers.autoscaling.sources import MetricError
+from kubemini.machinery.errors import Invalid
 from kubemini.machinery.pod_usage import container_usage, pod_usage
 from kubemini.runtime.env import to_stamp
 from kubemini.runtime.metrics import MetricQuery
@@ -409,5 +410,50 @@ def test_custom_kinds_with_a_scale_are_scaled() -> None:
         await run.client.update_status(gangs, {**gang, "status": {"replicas": 2, "selector": "app=x"}})
         await cluster.env.sleep(40)
         assert (await run.client.get(gangs, "g", "default"))["spec"]["replicas"] == 4
+
+    simulate(scenario, seed=1, controllers=CONTROLLERS)
+
+
+def test_with_its_gate_a_target_sleeps_and_is_woken() -> None:
+    """HPAScaleToZero: without work the last pod goes too, and work brings pods back; a target that somebody else put to sleep stays asleep."""
+    queue = {"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}}
+
+    async def scenario(cluster: SimCluster) -> None:
+        run = Run(cluster)
+
+        async def waiting(count: int) -> None:
+            body = {"metadata": {"annotations": {"kubemini.dev/metric.queue": str(count)}}}
+            await run.client.patch(HORIZONTAL_POD_AUTOSCALERS, "h", body, namespace="default")
+            assert await cluster.settle()
+
+        await run.begin(autoscaler(minReplicas=0, metrics=[queue]))
+        await waiting(30)
+        assert await run.size() == 3
+        assert (await run.conditions())["ScaledToZero"] == ("False", "NotScaledToZero")
+        await waiting(0)
+        assert await run.size() == 0
+        assert (await run.conditions())["ScaledToZero"] == ("True", "ScaledToZero")
+        assert (await run.conditions())["ScalingActive"] == ("True", "ValidMetricFound")
+        await waiting(20)
+        assert await run.size() == 2
+        assert (await run.conditions())["ScaledToZero"] == ("False", "NotScaledToZero")
+        await run.client.patch(DEPLOYMENTS, "d", {"spec": {"replicas": 0}}, namespace="default")
+        await waiting(50)
+        assert await run.size() == 0
+        assert (await run.conditions())["ScalingActive"] == ("False", "ScalingDisabled")
+
+    simulate(scenario, seed=1, controllers=CONTROLLERS, feature_gates={"HPAScaleToZero": True})
+
+
+def test_without_its_gate_a_minimum_of_zero_is_refused() -> None:
+    """And no condition speaks of zero."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        run = Run(cluster)
+        with pytest.raises(Invalid, match="must be greater than or equal to 1"):
+            await run.begin(autoscaler(minReplicas=0))
+        await run.client.create(HORIZONTAL_POD_AUTOSCALERS, autoscaler("g"))
+        await cluster.env.sleep(20)
+        assert "ScaledToZero" not in await run.conditions("g")
 
     simulate(scenario, seed=1, controllers=CONTROLLERS)

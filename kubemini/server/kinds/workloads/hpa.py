@@ -23,11 +23,15 @@ POLICY_TYPES: Final = ("Percent", "Pods")
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
-    """The rules of autoscalers."""
+    """The rules of autoscalers. `to_zero`: the gate HPAScaleToZero is on."""
 
     table = tables.HORIZONTAL_POD_AUTOSCALER
     has_status = True
     has_generation = True
+
+    def __init__(self, *, to_zero: bool = False) -> None:
+        super().__init__()
+        self._fewest = 0 if to_zero else 1
 
     def initial_status(self, obj: Tree) -> Tree:
         """Return a status that has seen nothing."""
@@ -35,11 +39,11 @@ class HorizontalPodAutoscalerStrategy(Strategy):
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check a new autoscaler."""
-        return list(_autoscaler(obj["spec"], fewest=1))
+        return list(_autoscaler(obj["spec"], fewest=self._fewest))
 
     def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
-        """Check a changed autoscaler; a minimum of 0 that was there may stay (gate HPAScaleToZero is off)."""
-        return list(_autoscaler(new["spec"], fewest=0 if old["spec"].get("minReplicas") == 0 else 1))
+        """Check a changed autoscaler; a minimum of 0 that was there may stay."""
+        return list(_autoscaler(new["spec"], fewest=0 if old["spec"].get("minReplicas") == 0 else self._fewest))
 
     def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Refuse negative counts."""
