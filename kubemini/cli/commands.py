@@ -93,6 +93,50 @@ def demo(
 
 
 @app.command()
+def explore(
+    scenario: Annotated[
+        list[str], typer.Argument(help="Manifests that are applied, or one FILE.py:NAME: a Scenario, or an async function that takes the cluster.")
+    ],
+    fleet: Annotated[
+        str | None, typer.Option(help="Nodes of the cluster: a preset, a YAML file, or none. Default: the scenario's own, or cpu.")
+    ] = None,
+    lives: Annotated[int, typer.Option(min=1, help="How many lives are played.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes that play; 0 = one for each core.")] = 0,
+    dask: Annotated[str, typer.Option(help="Address of a Dask scheduler whose workers play instead.")] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where a counterexample is written.")] = Path("counterexample.json"),
+    controllers: Annotated[str | None, typer.Option(help="Controllers to run, as for serve.")] = None,
+    pods: Annotated[str | None, typer.Option(help="What pods do unless annotated: forever, or programs.")] = None,
+    kubernetes_version: Annotated[str | None, typer.Option(help="Kubernetes version to emulate.")] = None,
+    feature_gates: Annotated[list[str] | None, typer.Option(help="Feature gates, as for serve. May be given more than once.")] = None,
+    kueue_config: Annotated[Path | None, typer.Option(help="Kueue's Configuration as YAML.")] = None,
+) -> None:
+    """Search for a life in which a promise is broken: pods crash, nodes are lost, controllers restart, requests are lost, while all invariants are checked at every commit.
+
+    Ends with 0 where nothing was found, with 1 and a file for `kubemini replay` otherwise.
+    """
+    from kubemini.cli.explore import arguments, run
+
+    given = arguments(
+        fleet=fleet, controllers=controllers, pods=pods, kubernetes_version=kubernetes_version, feature_gates=feature_gates, kueue_config=kueue_config
+    )
+    raise typer.Exit(run(scenario, lives=lives, seed=seed, jobs=jobs, dask=dask, output=output, cluster=given))
+
+
+@app.command()
+def replay(
+    counterexample: Annotated[Path, typer.Argument(help="A file that `kubemini explore` wrote.")],
+    only: Annotated[str, typer.Option(help="A regular expression: only commits whose line matches.")] = "",
+    last: Annotated[int, typer.Option(min=0, help="Only so many lines, the last ones; 0 = all.")] = 0,
+    step: Annotated[bool, typer.Option("--step", help="One line at a time: Enter goes on, c to the end, q ends.")] = False,
+) -> None:
+    """Play a counterexample again, the same byte for byte, and tell each commit and what it changed. Ends with 1 while it is still one."""
+    from kubemini.cli.replay import run
+
+    raise typer.Exit(run(counterexample, only=only, last=last, step=step))
+
+
+@app.command()
 def bench(
     only: Annotated[str, typer.Option(help="A regular expression on the scenario's name.")] = "",
     save: Annotated[Path | None, typer.Option(help="Write the results as JSON here.")] = None,

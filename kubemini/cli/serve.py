@@ -10,11 +10,10 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from kubemini.cli.options import configuration, duration, gates
 from kubemini.cli.quick import without_authorities, without_collections
 from kubemini.machinery.collecting import collect_rarely
-from kubemini.machinery.duration import seconds
 from kubemini.machinery.errors import ConfigError
 from kubemini.server.http.minting import Minting, tls_hosts
 
@@ -82,11 +81,11 @@ async def _serve(options: ServeOptions) -> None:
         controllers=options.controllers,
         pods=options.pods,
         seed=options.seed,
-        feature_gates=_gates(options.feature_gates),
-        kueue=_configuration(options.kueue_config, "--kueue-config", "config.kueue.x-k8s.io"),
-        lws=_configuration(options.lws_config, "--lws-config", "config.lws.x-k8s.io"),
+        feature_gates=gates(options.feature_gates),
+        kueue=configuration(options.kueue_config, "--kueue-config", "config.kueue.x-k8s.io"),
+        lws=configuration(options.lws_config, "--lws-config", "config.lws.x-k8s.io"),
         kubernetes_version=options.kubernetes_version,
-        event_ttl=_duration(options.event_ttl, "--event-ttl"),
+        event_ttl=duration(options.event_ttl, "--event-ttl"),
     )
     try:
         with without_collections():
@@ -104,46 +103,3 @@ async def _serve(options: ServeOptions) -> None:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-
-def _duration(text: str, flag: str) -> float:
-    try:
-        found = seconds(text)
-    except ValueError:
-        found = 0.0
-    if found <= 0:
-        raise ConfigError(f"{flag} {text}: is no duration; write 1h, or 30m")
-    return found
-
-
-def _gates(text: str) -> Any:
-    from difflib import get_close_matches
-
-    from kubemini.runtime.gates import DEFAULTS, FeatureGates
-
-    try:
-        gates = FeatureGates.parse(text)
-    except ValueError as problem:
-        raise ConfigError(str(problem)) from None
-    for name in gates.unknown:
-        like = get_close_matches(name, DEFAULTS, n=1)
-        hint = f"; did you mean {like[0]}?" if like else ""
-        print(f"kubemini: warning: --feature-gates: nothing here depends on {name}{hint}", file=sys.stderr)
-    return gates
-
-
-def _configuration(path: Path | None, flag: str, group: str) -> dict[str, Any]:
-    """Return an operator's own configuration file, {} where none is given."""
-    if path is None:
-        return {}
-    import yaml
-
-    try:
-        tree = yaml.safe_load(path.read_text())
-    except OSError as problem:
-        raise ConfigError(f"{flag} {path}: cannot be read: {problem.strerror or problem}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise ConfigError(f"{flag} {path}: is no YAML: {' '.join(str(problem).split())}") from None
-    if not isinstance(tree, dict) or tree.get("kind") != "Configuration" or not str(tree.get("apiVersion", "")).startswith(f"{group}/"):
-        raise ConfigError(f"{flag} {path}: must be one object of kind Configuration ({group})")
-    return tree

@@ -9,7 +9,9 @@ class FeatureGates:
     """Which gates are on. Unknown names are kept as given: a gate that nothing reads changes nothing."""
 
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
-        self._on = {**DEFAULTS, **(overrides or {})}
+        self.given = dict(overrides or {})
+        """What was switched, whether it is the default or not."""
+        self._on = {**DEFAULTS, **self.given}
 
     @property
     def unknown(self) -> list[str]:

@@ -26,12 +26,21 @@ class Trace:
         store.observer = observe
 
     def _record(self, table: str, change: Change) -> None:
-        verb = "create" if change.old is None else "update" if change.new is not None else "delete"
-        body = orjson.dumps(change.new.obj) if change.new is not None else b""
-        digest = blake2b(body, digest_size=8).hexdigest()
-        self.lines.append(f"{self._env.now():.6f} {change.revision} {verb} {table} {change.key} {digest}".encode())
+        self.lines.append(line(self._env.now(), table, change))
 
     @property
     def bytes(self) -> bytes:
         """The whole trace."""
         return b"\n".join(self.lines)
+
+
+def line(now: float, table: str, change: Change) -> bytes:
+    """Return the line of a commit."""
+    body = orjson.dumps(change.new.obj) if change.new is not None else b""
+    digest = blake2b(body, digest_size=8).hexdigest()
+    return f"{now:.6f} {change.revision} {verb(change)} {table} {change.key} {digest}".encode()
+
+
+def verb(change: Change) -> str:
+    """Return what a commit did: create, update or delete."""
+    return "create" if change.old is None else "update" if change.new is not None else "delete"

@@ -21,8 +21,9 @@ from hypothesis.strategies import SearchStrategy
 from kubemini.api.trees import Tree
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import Faults
-from kubemini.store import Change
-from kubemini.testing.invariants import Checker, Invariant, InvariantViolation, View
+from kubemini.testing.invariants import Checker, Invariant, InvariantViolation
+from kubemini.testing.invariants.calm import Calm
+from kubemini.testing.playing import StoppingChecker
 
 EXAMPLES = 30
 """Lives that are played by the product itself for each scenario."""
@@ -122,49 +123,6 @@ def search(scenario: Scenario[Any], swaps: Sequence[Swap] = ()) -> Finding | Non
 # ----------------------------------------------------------------------------------------------- playing
 
 
-class Calm:
-    """No object is written, and no owner given children, over and over: a life of some pods needs some hundred writes."""
-
-    name = "calm"
-
-    def __init__(self, writes: int = 250, children: int = 80) -> None:
-        self._writes: dict[tuple[str, str], int] = {}
-        self._children: dict[str, int] = {}
-        self._limits = writes, children
-
-    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
-        """Count a write, and the children of an owner."""
-        if table.startswith(("events", "leases")) or change.new is None:
-            return
-        key = (table, change.key)
-        self._writes[key] = self._writes.get(key, 0) + 1
-        if self._writes[key] > self._limits[0]:
-            yield f"{change.key} was written {self._writes[key]} times"
-        if change.old is None:
-            for reference in change.new.obj["metadata"].get("ownerReferences") or ():
-                uid = reference["uid"]
-                self._children[uid] = self._children.get(uid, 0) + 1
-                if self._children[uid] > self._limits[1]:
-                    yield f"{reference['kind']} {reference['name']} has had {self._children[uid]} children"
-
-    def at_rest(self, view: View) -> Iterable[str]:
-        """Nothing more at rest."""
-        return ()
-
-
-class _Stopping(Checker):
-    """A checker whose first violation ends the run."""
-
-    def __init__(self, cluster: SimCluster, invariants: Iterable[Invariant]) -> None:
-        self._main = asyncio.current_task()
-        super().__init__(cluster.store, invariants)
-
-    def _violated(self, violation: InvariantViolation) -> None:
-        if self.violation is None and self._main is not None:
-            self._main.cancel()
-        super()._violated(violation)
-
-
 def play(
     scenario: Callable[[SimCluster, Checker], Awaitable[None]],
     invariants: Iterable[Invariant],
@@ -177,7 +135,7 @@ def play(
     checkers: list[Checker] = []
 
     async def checked(sim: SimCluster) -> None:
-        checker = _Stopping(sim, [*invariants, Calm()])
+        checker = StoppingChecker(sim, [*invariants, Calm()])
         checkers.append(checker)
         await scenario(sim, checker)
 

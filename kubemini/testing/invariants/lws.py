@@ -22,9 +22,10 @@ JUST_NOW = 60
 """Commits by which a status may be behind."""
 
 
-def lws_invariants() -> list[Invariant]:
-    """Return all invariants of LeaderWorkerSets, fresh: they keep state."""
-    return [Members(), OneRevision(), Startup(), Window(), Canary(), Incarnations(), Conditions(), History(), Exclusive(), Settled()]
+def lws_invariants(*, alone: bool = True) -> list[Invariant]:
+    """Return all invariants of LeaderWorkerSets, fresh: they keep state. Unless `alone`, there may be no room for all pods."""
+    settled = Settled(roomy=alone)
+    return [Members(), OneRevision(), Startup(), Window(), Canary(), Incarnations(), Conditions(), History(), Exclusive(), settled]
 
 
 def _labels(obj: Tree) -> Tree:
@@ -424,9 +425,15 @@ class Exclusive:
 
 
 class Settled:
-    """19: at rest there are the wanted groups of the wanted size, all of the live revision and ready, and no other revision is kept."""
+    """19: at rest there are the wanted groups of the wanted size, all of the live revision and ready, and no other revision is kept.
+
+    Unless `roomy`, pods may have found no room: a set with one that is not ready has come only so far.
+    """
 
     name = "lws at rest"
+
+    def __init__(self, *, roomy: bool = True) -> None:
+        self._roomy = roomy
 
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
         """Nothing before that."""
@@ -444,7 +451,9 @@ class Settled:
         if leaders is None:
             yield f"{owner.name} has no leaders"
             return
-        if owner.partition == 0:
+        not_ready = [each["metadata"]["name"] for each in pods if not running_and_ready(each)]
+        stuck = bool(not_ready) and not self._roomy
+        if owner.partition == 0 and not stuck:
             found = sorted(each["metadata"]["name"] for each in pods)
             wanted = [f"{owner.name}-{group}" for group in range(owner.replicas)]
             wanted += [f"{leader}-{worker}" for leader in wanted for worker in range(1, owner.size)]
@@ -462,10 +471,9 @@ class Settled:
                     yield f"{owner.name} has {name} {status.get(name, 0)}, wants {owner.replicas}"
             if leaders["spec"]["replicas"] != owner.replicas:
                 yield f"{owner.name} keeps {leaders['spec']['replicas']} leaders, wants {owner.replicas}"
-        not_ready = [each["metadata"]["name"] for each in pods if not running_and_ready(each)]
-        if not_ready:
+        if not_ready and not stuck:
             yield f"{owner.name} has pods that are not ready: {not_ready}"
-        if not any(each["type"] == names.AVAILABLE and each["status"] == "True" for each in status.get("conditions") or ()):
+        if not stuck and not any(each["type"] == names.AVAILABLE and each["status"] == "True" for each in status.get("conditions") or ()):
             yield f"{owner.name} is not available: {status}"
         if status.get("observedGeneration") != owner.meta["generation"]:
             yield f"{owner.name} is observed at {status.get('observedGeneration')} of {owner.meta['generation']}"

@@ -9,7 +9,7 @@ import pytest
 
 from kubemini.api.resources import LEADER_WORKER_SETS, VOLCANO_POD_GROUPS
 from kubemini.api.trees import Tree
-from kubemini.cli.serve import _configuration
+from kubemini.cli.options import configuration
 from kubemini.controllers.lws import provider_of
 from kubemini.machinery.errors import ConfigError
 from kubemini.runtime.settings import Settings
@@ -91,9 +91,9 @@ def test_configurations_of_others_are_refused(tmp_path: Path, text: str) -> None
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match="--lws-config"):
-        _configuration(path, "--lws-config", "config.lws.x-k8s.io")
+        configuration(path, "--lws-config", "config.lws.x-k8s.io")
 
 
 def test_a_configuration_file() -> None:
     """Without a file everything has its default."""
-    assert _configuration(None, "--lws-config", "config.lws.x-k8s.io") == {}
+    assert configuration(None, "--lws-config", "config.lws.x-k8s.io") == {}
