@@ -44,15 +44,24 @@ NOT_HELPFUL = Refusal("DefaultPreemption", ("Preemption is not helpful for sched
 NO_VICTIMS = Refusal("DefaultPreemption", ("No preemption victims found for incoming pod",))
 
 
-def eligible(pod: Tree, cache: Cache) -> str:
-    """Return why a pod may not preempt now, or ""."""
+def _going(pod: Tree) -> bool:
+    """Tell whether a pod is on its way out because the scheduler preempted it."""
+    if "deletionTimestamp" not in pod["metadata"]:
+        return False
+    target = next((each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] == "DisruptionTarget"), None)
+    return target is not None and (target["status"], target.get("reason")) == ("True", "PreemptionByScheduler")
+
+
+def eligible(pod: Tree, decision: Decision, cache: Cache) -> str:
+    """Return why a pod may not preempt now, or "": it waits for its victims as long as their node may still take it."""
     if pod["spec"].get("preemptionPolicy") == "Never":
         return "not eligible due to preemptionPolicy=Never."
     node = (pod.get("status") or {}).get("nominatedNodeName")
     info = cache.nodes.get(node) if node else None
-    if info is not None:
+    refusal = decision.refusals.get(node) if node else None
+    if info is not None and not (refusal is not None and refusal.unresolvable):
         mine = priority_of(pod)
-        if any("deletionTimestamp" in other["metadata"] and priority_of(other) < mine for other in info.pods.values()):
+        if any(_going(other) and priority_of(other) < mine for other in info.pods.values()):
             return "not eligible due to a terminating pod on the nominated node."
     return ""
 
@@ -63,7 +72,7 @@ def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], f
     Cost: those nodes, until enough candidates are found, and their lower-priority pods.
     """
     outcome = Outcome()
-    barred = eligible(pod, cache)
+    barred = eligible(pod, decision, cache)
     if barred:
         outcome.text, outcome.keep = barred, True
         return outcome

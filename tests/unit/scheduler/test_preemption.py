@@ -64,13 +64,37 @@ def test_never_means_never() -> None:
 
 def test_victims_on_their_way_out_are_awaited() -> None:
     """A preemptor whose victims still terminate on its node waits for them (kubernetes issue 93505)."""
-    going = pod("low", cpu="4")
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    going = preempted("low", cpu="4")
     high = pod("h", cpu="1", priority=10)
     high["status"]["nominatedNodeName"] = "a"
     found = outcome(high, cluster(node("a"), a=[going]))
     assert (found.candidate, found.keep) == (None, True)
     assert found.text == "not eligible due to a terminating pod on the nominated node."
+
+
+def preempted(name: str, **more: Any) -> Tree:
+    """Return a pod that the scheduler has preempted, still terminating."""
+    going = pod(name, **more)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    going["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+    return going
+
+
+def test_who_leaves_for_another_reason_is_not_awaited() -> None:
+    """A pod that somebody else deleted does not keep the preemptor from preempting."""
+    going = pod("low", cpu="4")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    high = pod("h", cpu="1", priority=10)
+    high["status"]["nominatedNodeName"] = "a"
+    assert names(outcome(high, cluster(node("a"), a=[going]))) == ["low"]
+
+
+def test_a_nominated_node_that_shut_is_not_awaited() -> None:
+    """Where the nominated node no longer takes the pod whatever leaves it, the preemptor looks elsewhere."""
+    high = pod("h", cpu="1", priority=10)
+    high["status"]["nominatedNodeName"] = "a"
+    cache = cluster(node("a", unschedulable=True), node("b"), a=[preempted("low", cpu="4")], b=[pod("other", cpu="4")])
+    assert names(outcome(high, cache)) == ["other"]
 
 
 def test_fewest_broken_budgets_first() -> None:
