@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kubemini.components import OPERATORS
 from kubemini.runtime.controller import Controller
 from kubemini.runtime.manager import Manager
-from kubemini.runtime.telemetry import Family, Histogram
+from kubemini.runtime.telemetry import Family, Gauge, Histogram
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -79,9 +79,16 @@ def _is_operator(controller: Controller) -> bool:
 
 def _merge(families: dict[str, Metric], family: Family) -> None:
     """Add a family, or its samples to the one of that name."""
-    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, UnknownMetricFamily
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, UnknownMetricFamily
 
     found = families.get(family.name)
+    if isinstance(family, Gauge):
+        if found is None:
+            found = families[family.name] = GaugeMetricFamily(family.name, family.help, labels=family.labels)
+        assert isinstance(found, GaugeMetricFamily)
+        for values, value in family.read().items():
+            found.add_metric(values, value)
+        return
     if isinstance(family, Histogram):
         if found is None:
             found = families[family.name] = HistogramMetricFamily(family.name, family.help, labels=family.labels)

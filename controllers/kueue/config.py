@@ -9,6 +9,7 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.controllers.kueue.configuration import check
 from kubemini.machinery import duration
+from kubemini.machinery.labels import Selector, from_label_selector
 from kubemini.runtime.gates import FeatureGates
 
 FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset", "pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
@@ -50,6 +51,15 @@ class AdmissionFairSharing:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """``metrics``: what is told beyond the counts of ClusterQueues, and which LocalQueues are counted; `role` is that of our replica."""
+
+    resources: bool = False
+    local_queues: Selector | None = field(default_factory=Selector)
+    role: str = "leader"
+
+
+@dataclass(frozen=True, slots=True)
 class KueueConfig:
     """The settings of one Kueue."""
 
@@ -67,6 +77,7 @@ class KueueConfig:
     labels_to_copy: tuple[str, ...] = ()
     keep_finished: float | None = None
     keep_deactivated: float | None = None
+    metrics: MetricsConfig = MetricsConfig()
 
     def on(self, gate: str) -> bool:
         """Tell whether a gate of Kueue's is on."""
@@ -106,11 +117,24 @@ class KueueConfig:
             labels_to_copy=tuple(integrations.get("labelKeysToCopy") or ()),
             keep_finished=_seconds(retention.get("afterFinished")),
             keep_deactivated=_seconds(retention.get("afterDeactivatedByKueue")),
+            metrics=_metrics(raw, merged),
         )
 
 
 def _seconds(text: str | None, default: float | None = None) -> float | None:
     return duration.seconds(text) if text is not None else default
+
+
+def _metrics(raw: Mapping[str, Any], gates: FeatureGates) -> MetricsConfig:
+    metrics = raw.get("metrics") or {}
+    local = metrics.get("localQueueMetrics")
+    counted = gates.enabled("LocalQueueMetrics") and (local is None or bool(local.get("enable")))
+    selector = (local or {}).get("localQueueSelector")
+    return MetricsConfig(
+        bool(metrics.get("enableClusterQueueResources")),
+        (from_label_selector(selector) if selector is not None else Selector()) if counted else None,
+        "standalone" if (raw.get("leaderElection") or {}).get("leaderElect") is False else "leader",
+    )
 
 
 def _pods_ready(raw: Mapping[str, Any] | None, gates: FeatureGates) -> PodsReady | None:

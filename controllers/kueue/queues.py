@@ -202,6 +202,12 @@ class Pending:
             if entry.line is not None and not entry.line.parked:
                 yield entry.info
 
+    def parked(self) -> Iterator[Info]:
+        """Yield those that are not tried before something happens."""
+        for entry in self.entries.values():
+            if entry.line is None or entry.line.parked:
+                yield entry.info
+
     def in_order(self) -> list[Info]:
         """Return all that wait, first to last: O(n log n), for people who ask."""
         return [entry.info for entry in sorted(self.entries.values(), key=lambda entry: entry.rank)]

@@ -17,6 +17,7 @@ from kubemini.controllers.kueue.amounts import shown
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.cycle import Cycle, Entry, Outcome, Requeue
 from kubemini.controllers.kueue.hub import Hub
+from kubemini.controllers.kueue.metrics import Metrics
 from kubemini.controllers.kueue.preemption import WORDS, Target
 from kubemini.controllers.kueue.topology.places import TopologyPlaces
 from kubemini.controllers.kueue.visibility import visibility_api
@@ -45,6 +46,8 @@ class Scheduler(Controller):
         self.why: OrderedDict[str, Attempt] = OrderedDict()
         """The last attempt of each Workload, latest last: what was tried and why it was rejected."""
         self.cycles = 0
+        self._metrics = Metrics(hub)
+        self.families = self._metrics.all()
         if hub.config.on("VisibilityOnDemand"):
             self.apis = (visibility_api(hub),)
 
@@ -53,6 +56,7 @@ class Scheduler(Controller):
         self._ctx = ctx
         self.hub.attach(ctx)
         self.hub.on_due = self._due
+        self.hub.workloads.on_change(self._metrics.on_workload)
         if self.hub.config.on("TopologyAwareScheduling"):
             places = TopologyPlaces(self.hub)
             places.attach(ctx)
@@ -79,6 +83,7 @@ class Scheduler(Controller):
         if not heads:
             return None
         self.cycles += 1
+        began = self._ctx.env.now()
         entries = Cycle(hub).run(heads)
         progress = any(self._changes_something(entry) for entry in entries)
         for entry in entries:
@@ -87,6 +92,7 @@ class Scheduler(Controller):
                 hub.dequeue(entry.info.key)
             else:
                 self._requeue(entry, progress=progress)
+        self._metrics.tried(self._ctx.env.now() - began, admitted=any(entry.outcome is Outcome.ADMITTED for entry in entries))
         if hub.ready or hub.waking:
             self.queue.add(CYCLE)
         for entry in entries:
@@ -257,6 +263,7 @@ class Scheduler(Controller):
             hub.preempting.pop(info.key, None)
             hub.wake([entry.queue.name])
             return
+        self._metrics.preempted(entry.queue.name, target.reason)
         priorities = f"preemptor effective priority: {_priority(preemptor)}; preemptee effective priority: {_priority(info)}"
         recorder = self._ctx.recorder
         recorder.event(stored, "Normal", "Preempted", f"{message}; {priorities}")

@@ -90,6 +90,8 @@ DEFAULTS: dict[str, bool] = {
     "TASAssignmentsEncodingByHostnamePrefix": True,
     "SkipReassignmentForPodOwnedWorkloads": True,
     "UnadmittedWorkloadsObservability": True,
+    "LocalQueueMetrics": True,
+    "MetricsForCohorts": True,
     "MultiKueue": True,
     "RejectUpdatesToCQWithInvalidOnFlavors": False,
     "SkipAncestorCheckForDeletedWorkloads": True,

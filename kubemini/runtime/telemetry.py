@@ -1,4 +1,4 @@
-"""What controllers count about themselves, for `/metrics`: counters and histograms as upstream names and labels them.
+"""What controllers count about themselves, for `/metrics`: counters, histograms and gauges as upstream names and labels them.
 
 Counting costs two dictionary operations, and no library; whoever serves the page turns the families into its format. They belong to a controller object: a controller that
 is started anew counts from zero, as a process does.
@@ -7,7 +7,7 @@ is started anew counts from zero, as a process does.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -60,7 +60,17 @@ class Histogram:
         self.samples[values] = ([one + other for one, other in zip(before, counts, strict=True)], [sum_ + total])
 
 
-Family = Counter | Histogram
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Values that are looked up when somebody asks: `read` returns one per tuple of label values."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[], Mapping[tuple[str, ...], float]]
+
+
+Family = Counter | Histogram | Gauge
 Families = Sequence[Family]
 
 
