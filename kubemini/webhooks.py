@@ -76,7 +76,8 @@ class WebhookAdmission(Admission):
     def read(self, request: AdmissionRequest) -> None:
         """Refuse an object that the Go type of its kind cannot hold: such a webhook decodes it first of all."""
         kind = request.kind
-        problem = undecodable(kind.group, kind.kind, request.obj) if kind.custom and request.obj is not None else ""
+        asked = kind.custom and self._webhook.decodes and request.obj is not None
+        problem = undecodable(kind.group, kind.kind, request.obj or {}) if asked else ""
         if problem:
             raise DeniedByWebhook(self.name, Denied(problem, code=400, reason=""))
 

@@ -16,15 +16,18 @@ def default(request: WebhookRequest) -> Tree | None:
 def defaulted(js: Tree, version: str = DEFAULT_VERSION) -> Tree:
     """Return a JobSet with defaults filled in, and what it embeds as a Go webhook hands it back."""
     spec: Tree = dict(js.get("spec") or {})
-    if spec.get("successPolicy") is None:
-        spec["successPolicy"] = {"operator": "All"}
-    if spec.get("startupPolicy") is None:
-        spec["startupPolicy"] = {"startupPolicyOrder": "AnyOrder"}
+    spec["successPolicy"] = {"operator": "All"} if spec.get("successPolicy") is None else _written(spec["successPolicy"], "operator")
+    spec["startupPolicy"] = (
+        {"startupPolicyOrder": "AnyOrder"} if spec.get("startupPolicy") is None else _written(spec["startupPolicy"], "startupPolicyOrder")
+    )
+    if spec.get("coordinator") is not None:
+        spec["coordinator"] = _written(spec["coordinator"], "replicatedJob")
     spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": True, **(spec.get("network") or {})}
     if spec.get("replicatedJobs"):
         spec["replicatedJobs"] = [_role(role, version) for role in spec["replicatedJobs"]]
     rules = (spec.get("failurePolicy") or {}).get("rules")
     if rules:
+        rules = [_written(rule, "action") for rule in rules]
         named = [rule if rule.get("name") else {**rule, "name": f"failurePolicyRule{index}"} for index, rule in enumerate(rules)]
         spec["failurePolicy"] = {**spec["failurePolicy"], "rules": named}
     if spec.get("volumeClaimPolicies"):
@@ -32,7 +35,16 @@ def defaulted(js: Tree, version: str = DEFAULT_VERSION) -> Tree:
     return {**js, "spec": spec}
 
 
-def _role(role: Tree, version: str) -> Tree:
+def _written(tree: Tree | None, *fields: str) -> Tree:
+    """Return an object with the texts that Go always writes: one that is missing is empty, not missing, from here on."""
+    missing = {name: "" for name in fields if (tree or {}).get(name) is None}
+    return {**(tree or {}), **missing} if missing or tree is None else tree
+
+
+def _role(role: Tree | None, version: str) -> Tree:
+    role = _written(role, "name")
+    if role.get("dependsOn"):
+        role = {**role, "dependsOn": [_written(each, "name", "status") for each in role["dependsOn"]]}
     given = role.get("template")
     if not isinstance(given, dict | None):
         return role

@@ -55,7 +55,7 @@ def problems_of(new: Tree, old: Tree, gates: FeatureGates, version: str = DEFAUL
 
 def _resized(role: Tree, before: Tree, field: str, *, ended: bool) -> Errors:
     """Yield what is wrong with the new size of an elastic role."""
-    new, old = role["template"]["spec"], before["template"]["spec"]
+    new, old = _job_of(role), _job_of(before)
     changed = [name for name in ("parallelism", "completions") if new.get(name) != old.get(name)]
     if new.get("completionMode") != "Indexed" or not changed:
         return
@@ -74,11 +74,12 @@ def _masked(role: Tree, before: Tree | None, *, is_open: bool, elastic: bool) ->
     """Return a role with the parts that may differ as they were before; a new role as it is."""
     if before is None:
         return role
-    job, job_before = role["template"]["spec"], before["template"]["spec"]
+    given, job_before = _job_of(role), _job_of(before)
+    job = given
     if elastic and job.get("completionMode") == "Indexed":
         job = _as_in(job, job_before, ("parallelism", "completions"))
     if is_open:
-        pod, pod_before = job["template"], job_before["template"]
+        pod, pod_before = job.get("template") or {}, job_before.get("template") or {}
         job = {
             **job,
             "template": {
@@ -87,7 +88,13 @@ def _masked(role: Tree, before: Tree | None, *, is_open: bool, elastic: bool) ->
                 "spec": _as_in(pod.get("spec") or {}, pod_before.get("spec") or {}, OPEN_SPEC),
             },
         }
-    return role if job is role["template"]["spec"] else {**role, "template": {**role["template"], "spec": job}}
+    return role if job is given else {**role, "template": {**role["template"], "spec": job}}
+
+
+def _job_of(role: Tree) -> Tree:
+    """Return the Job spec of a role; an update may leave it out."""
+    spec: Tree = role["template"].get("spec") or {}
+    return spec
 
 
 def _as_in(tree: Tree, before: Tree, fields: tuple[str, ...]) -> Tree:

@@ -84,3 +84,5 @@ class Webhook:
     subresources: tuple[str, ...] = ("",)
     mutate: Callable[[WebhookRequest], Tree | None] | None = None
     validate: Callable[[WebhookRequest], None] | None = None
+    decodes: bool = True
+    """Whether the mutating one reads every object into its Go type, and so refuses what does not fit."""

@@ -36,16 +36,14 @@ def _keep(request: WebhookRequest) -> Tree | None:
         kept = {**kept, "spec": {}}
     groups = kept["spec"].get("resourceGroups")
     if groups:
-        kept = {**kept, "spec": {**kept["spec"], "resourceGroups": [_written(group) for group in groups]}}
+        kept = {**kept, "spec": {**kept["spec"], "resourceGroups": [_written(group or {}) for group in groups]}}
     return None if kept is obj or kept == obj else kept
 
 
 def _written(group: Tree) -> Tree:
     """Return a resource group as Go writes it again: quantities are text in their canonical form."""
-    return {
-        **group,
-        "flavors": [{**each, "resources": [_quota(quota) for quota in each.get("resources") or ()]} for each in group.get("flavors") or ()],
-    }
+    flavors = [each or {} for each in group.get("flavors") or ()]
+    return {**group, "flavors": [{**each, "resources": [_quota(quota or {}) for quota in each.get("resources") or ()]} for each in flavors]}
 
 
 def _quota(quota: Tree) -> Tree:

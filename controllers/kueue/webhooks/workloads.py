@@ -88,7 +88,7 @@ def _pod_set(pod_set: Tree, path: str, gates: FeatureGates) -> Iterator[FieldErr
         meta = template.get("metadata") or {}
         yield from validate_labels(meta.get("labels"), f"{path}.template.metadata.labels")
         yield from validate_annotations(meta.get("annotations"), f"{path}.template.metadata.annotations")
-    spec = template["spec"]
+    spec = template.get("spec") or {}
     signed = gates.enabled("WorkloadValidateResourcesAreNonNegative")
     for field in ("initContainers", "containers"):
         for position, container in enumerate(spec.get(field) or ()):
@@ -271,6 +271,6 @@ def _validate(request: WebhookRequest) -> None:
 def webhooks() -> list[Webhook]:
     """Return the webhooks of Workloads."""
     return [
-        Webhook("mworkload.kb.io", ("workloads.kueue.x-k8s.io",), ("CREATE",), mutate=_default),
+        Webhook("mworkload.kb.io", ("workloads.kueue.x-k8s.io",), ("CREATE",), mutate=_default, decodes=False),
         Webhook("vworkload.kb.io", ("workloads.kueue.x-k8s.io",), subresources=("", "status"), validate=_validate),
     ]

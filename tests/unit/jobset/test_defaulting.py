@@ -73,6 +73,23 @@ def test_a_missing_template_is_an_empty_one() -> None:
     assert role == {"name": "a", "template": {"metadata": {}, "spec": {"completionMode": "Indexed", "template": pod}}}
 
 
+def test_texts_that_go_always_writes_are_empty_rather_than_missing() -> None:
+    """Required texts that are missing come back from the webhook as empty ones, which the schema then refuses as no value of their enumeration."""
+    given: Tree = {
+        "replicatedJobs": [None, {"dependsOn": [{"name": "a"}]}],
+        "successPolicy": {"targetReplicatedJobs": []},
+        "startupPolicy": {},
+        "coordinator": {},
+        "failurePolicy": {"rules": [{}, {"name": "x", "action": "FailJobSet"}]},
+    }
+    spec = defaulted({"metadata": {"name": "js"}, "spec": given})["spec"]
+    assert [role["name"] for role in spec["replicatedJobs"]] == ["", ""]
+    assert spec["replicatedJobs"][1]["dependsOn"] == [{"name": "a", "status": ""}]
+    assert spec["successPolicy"] == {"targetReplicatedJobs": [], "operator": ""}
+    assert (spec["startupPolicy"], spec["coordinator"]) == ({"startupPolicyOrder": ""}, {"replicatedJob": ""})
+    assert [(rule["name"], rule["action"]) for rule in spec["failurePolicy"]["rules"]] == [("failurePolicyRule0", ""), ("x", "FailJobSet")]
+
+
 def test_claim_templates_are_not_made_up() -> None:
     """A claim policy without templates gets no empty list of them, and what was given is not changed."""
     policy: Tree = {}

@@ -47,6 +47,16 @@ def test_the_same_again_passes() -> None:
     assert texts(jobset(role(meta={"labels": None})), old) == []
 
 
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("template", [{}, {"spec": {}}, {"spec": {"template": {}}}])
+def test_a_template_that_is_taken_away_is_a_change(template: Tree, on: bool) -> None:
+    """An update that leaves the Job spec or the pod template out is refused like any other change of it, suspended or not."""
+    old = suspended(jobset(role()), on)
+    (before,) = old["spec"]["replicatedJobs"]
+    new = {**old, "spec": {**old["spec"], "replicatedJobs": [{**before, "template": template}]}}
+    assert texts(new, old) == texts(new, old, ElasticJobSet=True) == FROZEN
+
+
 def test_quantities_are_compared_by_value() -> None:
     """The same amount written otherwise is no change."""
     small = {"containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]}

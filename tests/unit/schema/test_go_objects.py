@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import CLUSTER_QUEUES, JOB_SETS, Resource
+from kubemini.api.resources import CLUSTER_QUEUES, JOB_SETS, WORKLOADS, Resource
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.quantity import WRONG_FORMAT
@@ -63,6 +63,26 @@ def test_what_go_says_of_quantities() -> None:
         WRONG_FORMAT,
     ]
     assert undecodable("", "Pod", {"spec": 5}) == ""
+
+
+def test_gaps_do_not_break_a_webhook() -> None:
+    """Nulls in lists and parts that the schema lets be missing are refused for what they lack, and break nothing."""
+    groups = [{"coveredResources": ["cpu"], "flavors": [None, {"name": "f", "resources": [None]}]}]
+    workload = {"podSets": [{"name": "main", "count": 1, "template": {}}]}
+
+    async def scenario(cluster: SimCluster) -> list[int]:
+        codes = []
+        for resource, spec in ((CLUSTER_QUEUES, {"resourceGroups": groups}), (JOB_SETS, {"replicatedJobs": [None]}), (WORKLOADS, workload)):
+            namespace = "default" if resource.namespaced else ""
+            try:
+                await cluster.client.create(resource, {"metadata": {"name": "x"}, "spec": spec}, namespace=namespace)
+            except ApiStatus as refused:
+                codes.append(refused.code)
+            else:
+                codes.append(201)
+        return codes
+
+    assert simulate(scenario)[:2] == [422, 422]
 
 
 def test_a_webhook_refuses_what_it_cannot_read() -> None:
