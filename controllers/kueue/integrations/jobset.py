@@ -39,7 +39,7 @@ class JobSetIntegration:
     def pod_sets(self, job: Tree) -> list[Tree]:
         """One pod set for each replicated Job."""
         found = []
-        for replicated in job["spec"]["replicatedJobs"]:
+        for replicated in _roles(job["spec"]):
             template = replicated["template"]["spec"]["template"]
             meta = {key: value for key, value in (template.get("metadata") or {}).items() if key in ("labels", "annotations")}
             pod_set: Tree = {
@@ -55,7 +55,7 @@ class JobSetIntegration:
 
     def pods_ready(self, job: Tree) -> bool:
         """All child Jobs are ready or have succeeded."""
-        replicas = sum(each.get("replicas", 1) for each in job["spec"]["replicatedJobs"])
+        replicas = sum(each.get("replicas", 1) for each in _roles(job["spec"]))
         done = sum(each.get("ready", 0) + each.get("succeeded", 0) for each in (job.get("status") or {}).get("replicatedJobsStatus") or ())
         return bool(replicas == done)
 
@@ -63,7 +63,7 @@ class JobSetIntegration:
         """The pods of child Jobs that have succeeded."""
         states = {each["name"]: each for each in (job.get("status") or {}).get("replicatedJobsStatus") or ()}
         found = []
-        for replicated in job["spec"]["replicatedJobs"]:
+        for replicated in _roles(job["spec"]):
             succeeded = states.get(replicated["name"], {}).get("succeeded", 0)
             if 0 < succeeded <= replicated.get("replicas", 1):
                 found.append({"name": replicated["name"].lower(), "count": succeeded * _per_replica(replicated)})
@@ -75,7 +75,7 @@ class JobSetIntegration:
 
     def start(self, job: Tree, infos: Sequence[PodSetInfo]) -> Tree:
         """Unsuspend with the infos merged into the templates."""
-        replicated = job["spec"]["replicatedJobs"]
+        replicated = _roles(job["spec"])
         if len(infos) != len(replicated):
             raise Permanent(f"invalid podset infos: expecting {len(replicated)} podset, got {len(infos)}")
         new = [_with_template(each, merged(each["template"]["spec"]["template"], info)) for each, info in zip(replicated, infos, strict=True)]
@@ -87,12 +87,17 @@ class JobSetIntegration:
         if spec.get("suspend"):
             return None
         new = {**spec, "suspend": True}
-        if infos is not None and len(infos) == len(spec["replicatedJobs"]):
+        if infos is not None and len(infos) == len(_roles(spec)):
             new["replicatedJobs"] = [
-                _with_template(each, with_info(each["template"]["spec"]["template"], info))
-                for each, info in zip(spec["replicatedJobs"], infos, strict=True)
+                _with_template(each, with_info(each["template"]["spec"]["template"], info)) for each, info in zip(_roles(spec), infos, strict=True)
             ]
         return {**job, "spec": new}, ""
+
+
+def _roles(spec: Tree) -> list[Tree]:
+    """Return the replicated Jobs of a JobSet; it may have none."""
+    found: list[Tree] = spec.get("replicatedJobs") or []
+    return found
 
 
 def _with_template(replicated: Tree, template: Tree) -> Tree:
