@@ -40,7 +40,12 @@ class ControllerMetrics:
         errors = CounterMetricFamily(
             "controller_runtime_reconcile_errors", "Total number of reconciliation errors per controller", labels=("controller",)
         )
+        workers = GaugeMetricFamily(
+            "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller", labels=("controller",)
+        )
+        active = GaugeMetricFamily("controller_runtime_active_workers", "Number of currently used workers per controller", labels=("controller",))
         families: dict[str, Metric] = {}
+        staff: dict[str, list[int]] = {}
         counted: dict[str, list[int]] = {}
         told: dict[tuple[str, str], int] = {}
         for manager in self._managers():
@@ -56,6 +61,8 @@ class ControllerMetrics:
                 sums = counted.setdefault(name, [0, 0, 0])
                 counted[name] = [before + more for before, more in zip(sums, (len(queue), queue.adds, queue.retries), strict=True)]
                 if controller.name in operators:
+                    most, busy = staff.get(name, [0, 0])
+                    staff[name] = [most + controller.workers, busy + queue.busy]
                     for result, count in manager.outcomes[controller.name].items():
                         told[name, result] = told.get((name, result), 0) + count
                 for family in controller.families:
@@ -69,7 +76,10 @@ class ControllerMetrics:
             reconciles.add_metric((name, result), count)
             if result == "error":
                 errors.add_metric((name,), count)
-        yield from (depth, adds, retries, reconciles, errors)
+        for name, (most, busy) in staff.items():
+            workers.add_metric((name,), most)
+            active.add_metric((name,), busy)
+        yield from (depth, adds, retries, reconciles, errors, workers, active)
         yield from families.values()
 
 

@@ -33,8 +33,8 @@ BOUNDS = (
 )
 # fmt: on
 """Upper bounds of the buckets for durations of reconciles, in seconds (controller-runtime's)."""
-OUTCOMES = ("success", "error", "requeue_after")
-"""Results of reconciles as controller-runtime counts them: done, failed, and to be taken up again after some time. Two controllers never share a name."""
+OUTCOMES = ("success", "error", "requeue_after", "requeue")
+"""Results of reconciles as controller-runtime counts them: done, failed, to be taken up again after some time, and at once (here never). Two controllers never share a name."""
 
 _log = logging.getLogger("kubemini.controllers")
 

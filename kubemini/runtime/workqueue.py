@@ -220,6 +220,11 @@ class WorkQueue(Generic[K]):
 
     # ------------------------------------------------------------------------------------------- looking at it
 
+    @property
+    def busy(self) -> int:
+        """How many keys workers hold."""
+        return len(self._processing)
+
     def __len__(self) -> int:
         """Return how many keys stand in line (metric ``workqueue_depth``)."""
         return self._length

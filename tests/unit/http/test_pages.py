@@ -95,6 +95,9 @@ async def test_metrics_of_stateful_sets() -> None:
         (done,) = (line for line in page if line.startswith(f'controller_runtime_reconcile_total{{controller="{operator}",result="success"}}'))
         assert float(done.split()[-1]) >= 1
         assert sum(line.startswith(f'workqueue_depth{{name="{operator}"}}') for line in page) == 1
+        assert f'controller_runtime_active_workers{{controller="{operator}"}} 0.0' in page
+        assert f'controller_runtime_reconcile_total{{controller="{operator}",result="requeue"}} 0.0' in page
+    assert 'controller_runtime_max_concurrent_reconciles{controller="leaderworkerset"} 1.0' in page
 
 
 async def test_retry_after(served: ServedCluster, http: httpx.AsyncClient) -> None:
