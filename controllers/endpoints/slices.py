@@ -12,6 +12,7 @@ from kubemini.api.wellknown import kubernetes as names
 from kubemini.controllers.endpoints import pods as view
 from kubemini.controllers.endpoints.planning import Identity, Plan, Ports, identity, plan, ports_key
 from kubemini.controllers.endpoints.services import Member, Members, Reader, Services
+from kubemini.controllers.endpoints.topology import DISABLED, Topology, is_auto, is_ready, shares, without_hints
 from kubemini.controllers.endpoints.triggers import Triggers
 from kubemini.controllers.endpoints.written import Written
 from kubemini.machinery.errors import ApiStatus, Forbidden, NotFound
@@ -72,9 +73,11 @@ class EndpointSliceController(Controller):
         self._slices.add_index("service", lambda slice_: (service_key(slice_),))
         self._written = Written(self._slices, service_key)
         self._triggers = Triggers()
-        self._endpoints: dict[str, tuple[Tree, Memo]] = {}
-        """Service → (its spec, what was made of each of its pods)."""
+        self._endpoints: dict[str, tuple[Tree, bool, Memo]] = {}
+        """Service → (its spec, whether it has hints by proportion, what was made of each of its pods)."""
+        self._topology = Topology()
         self._slices.on_change(self._on_slice)
+        self._nodes.on_change(self._on_node)
         self._services.attach(ctx, Reader(self.queue, self._triggers))
 
     def _on_slice(self, old: Tree | None, new: Tree | None) -> None:
@@ -86,6 +89,13 @@ class EndpointSliceController(Controller):
                 if key:
                     self.queue.add_after(key, CHANGED_SLICE_DELAY)
 
+    def _on_node(self, old: Tree | None, new: Tree | None) -> None:
+        """Hints by proportion may not fit any more when nodes come, go, turn ready or change their zone."""
+        if old is not None and new is not None and is_ready(old) == is_ready(new) and _zone_of(old) == _zone_of(new):
+            return
+        for key in self._topology.overloaded(shares(self._nodes.list())) if self._topology.any else ():
+            self.queue.add(key)
+
     # ------------------------------------------------------------------ the pass
 
     async def reconcile(self, key: str) -> float | None:
@@ -95,6 +105,8 @@ class EndpointSliceController(Controller):
             if service is None:
                 # Its slices go with it: they are owned by it
                 self._endpoints.pop(key, None)
+                for family in ("IPv4", "IPv6"):
+                    self._topology.forget(key, family)
             return None
         members = self._services.members(key)
         cached = [each for each in self._slices.by_index("service", key) if managed_by(each, MANAGER)]
@@ -103,11 +115,21 @@ class EndpointSliceController(Controller):
         families = view.families(service)
         found = Plan(delete=[each for each in slices if each["addressType"] not in families])
         memo = self._endpoints.get(key)
-        known: Memo = memo[1] if memo is not None and memo[0] is service["spec"] else {}
+        auto = is_auto(service)
+        known: Memo = memo[2] if memo is not None and memo[0] is service["spec"] and memo[1] == auto else {}
         now: Memo = {}
-        self._endpoints[key] = (service["spec"], now)
+        self._endpoints[key] = (service["spec"], auto, now)
+        said: list[tuple[str, str, str]] = []
         for family in families:
-            step = self._plan(service, members, [each for each in slices if each["addressType"] == family], family, known, now)
+            of_family = [each for each in slices if each["addressType"] == family]
+            if auto:
+                step = self._plan(service, members, [without_hints(each) for each in of_family], family, known, now)
+                told = self._topology.hint(key, family, step, of_family, shares(self._nodes.list()))
+                said += [told] if told is not None else []
+            else:
+                step = self._plan(service, members, of_family, family, known, now)
+                if self._topology.forget(key, family):
+                    said.append(("Warning", DISABLED, f"Topology Aware Hints has been disabled, addressType: {family}"))
             found.create += step.create
             found.update += step.update
             found.delete += step.delete
@@ -116,6 +138,8 @@ class EndpointSliceController(Controller):
         except ApiStatus as refused:
             self._say_failed(service, refused.message)
             raise
+        for event in said:
+            self._ctx.recorder.event(service, *event)
         strays = self._strays(service, members)
         if strays:
             self._say_failed(service, strays)
@@ -166,7 +190,7 @@ class EndpointSliceController(Controller):
         node = self._nodes.get(member.pod["spec"].get("nodeName", ""))
         if node is None and not publish:
             return None
-        zone = (node["metadata"].get("labels") or {}).get(names.ZONE, "") if node is not None else ""
+        zone = _zone_of(node) if node is not None else ""
         made = known.get((family, name))
         if made is None or made.member is not member or made.zone != zone:
             endpoint = self._made(service, member, family, zone, publish=publish)
@@ -218,7 +242,7 @@ class EndpointSliceController(Controller):
         if zone:
             endpoint["zone"] = zone
         near = service["spec"].get("trafficDistribution")
-        if ready and near in _NEAR:
+        if ready and near in _NEAR and not is_auto(service):
             hints: Tree = {"forZones": [{"name": zone}]} if zone else {}
             if near == "PreferSameNode" and node:
                 hints["forNodes"] = [{"name": node}]
@@ -245,6 +269,11 @@ class EndpointSliceController(Controller):
             with contextlib.suppress(NotFound):
                 await client.delete(ENDPOINT_SLICES, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
             written.drop(slice_)
+
+
+def _zone_of(node: Tree) -> str:
+    zone: str = (node["metadata"].get("labels") or {}).get(names.ZONE, "")
+    return zone
 
 
 def _port_list(ports: Ports) -> list[Tree]:
