@@ -25,8 +25,12 @@ _ABSENT: Final = object()
 _PATCH_TYPE = "[]handlers.jsonPatchOp"
 
 
-class _Failed(Exception):
+class PatchFailed(Exception):
     """An operation does not apply; clients get a text without details."""
+
+
+class TestFailed(PatchFailed):
+    """A ``test`` does not hold."""
 
 
 def json_patch(live: Tree, operations: Any) -> Any:
@@ -37,18 +41,19 @@ def json_patch(live: Tree, operations: Any) -> Any:
     """
     check_patch(operations)
     try:
-        return _all_applied(live, operations)
-    except _Failed:
+        return operated(live, operations)
+    except PatchFailed:
         raise Invalid.generic() from None
 
 
-def _all_applied(live: Any, operations: Sequence[Tree]) -> Any:
+def operated(live: Any, operations: Sequence[Tree]) -> Any:
+    """Return `live` changed by the operations of a JSON patch. Raise `PatchFailed`, `TestFailed`."""
     new, copied = live, 0
     for each in operations:
         if each.get("op") == "copy":
             copied += _size(_find(new, _pointer(each.get("from") or "")))
             if copied > COPY_LIMIT:
-                raise _Failed("too much is copied")
+                raise PatchFailed("too much is copied")
         new = _applied(new, each)
     _size(new)
     return new
@@ -61,7 +66,7 @@ def _size(value: Any) -> int:
     try:
         return len(orjson.dumps(value))
     except TypeError:
-        raise _Failed("exceeded max depth") from None
+        raise PatchFailed("exceeded max depth") from None
 
 
 def check_patch(operations: Any) -> None:
@@ -85,7 +90,7 @@ def _applied(doc: Any, operation: Tree) -> Any:
     kind = operation.get("op")
     path = operation.get("path")
     if path is None:
-        raise _Failed("operation missing path field")
+        raise PatchFailed("operation missing path field")
     keys = _pointer(path)
     if kind == "add":
         return _add(doc, keys, operation.get("value"))
@@ -99,13 +104,13 @@ def _applied(doc: Any, operation: Tree) -> Any:
     if kind in {"move", "copy"}:
         origin = operation.get("from")
         if origin is None:
-            raise _Failed("operation missing from field")
+            raise PatchFailed("operation missing from field")
         source = _pointer(origin)
         value = _find(doc, source)
         if value is _ABSENT:
-            raise _Failed(f"missing from path: {origin}")
+            raise PatchFailed(f"missing from path: {origin}")
         return _add(_remove(doc, source) if kind == "move" else doc, keys, value)
-    raise _Failed(f"unexpected kind: {kind}")
+    raise PatchFailed(f"unexpected kind: {kind}")
 
 
 def _pointer(path: str) -> list[str]:
@@ -113,7 +118,7 @@ def _pointer(path: str) -> list[str]:
     if not path:
         return []
     if not path.startswith("/"):
-        raise _Failed(f"missing path: {path}")
+        raise PatchFailed(f"missing path: {path}")
     return [each.replace("~1", "/").replace("~0", "~") for each in path[1:].split("/")]
 
 
@@ -126,9 +131,9 @@ def _find(doc: Any, keys: Sequence[str]) -> Any:
         elif isinstance(here, list):
             here = here[_index(key, len(here))]
         else:
-            raise _Failed("no container")
+            raise PatchFailed("no container")
         if here is _ABSENT and depth < len(keys) - 1:
-            raise _Failed("missing path")
+            raise PatchFailed("missing path")
     return here
 
 
@@ -137,9 +142,9 @@ def _index(key: str, size: int) -> int:
     try:
         index = int(key)
     except ValueError:
-        raise _Failed(f"no index: {key}") from None
+        raise PatchFailed(f"no index: {key}") from None
     if not -size <= index < size or not key.lstrip("+-").isdigit():
-        raise _Failed(f"invalid index: {key}")
+        raise PatchFailed(f"invalid index: {key}")
     return index % size
 
 
@@ -150,18 +155,18 @@ def _changed(doc: Any, keys: Sequence[str], change: Any) -> Any:
         return change(doc, head)
     if isinstance(doc, dict):
         if head not in doc:
-            raise _Failed("missing path")
+            raise PatchFailed("missing path")
         return {**doc, head: _changed(doc[head], keys[1:], change)}
     if isinstance(doc, list):
         index = _index(head, len(doc))
         return [*doc[:index], _changed(doc[index], keys[1:], change), *doc[index + 1 :]]
-    raise _Failed("no container")
+    raise PatchFailed("no container")
 
 
 def _whole(value: Any) -> Any:
     """Return a value that becomes the whole document."""
     if not isinstance(value, dict | list):
-        raise _Failed("the document must be an object or array")
+        raise PatchFailed("the document must be an object or array")
     return value
 
 
@@ -170,7 +175,7 @@ def _add(doc: Any, keys: list[str], value: Any) -> Any:
         if isinstance(container, dict):
             return {**container, key: value}
         if not isinstance(container, list):
-            raise _Failed("no container")
+            raise PatchFailed("no container")
         index = len(container) if key == "-" else _index(key, len(container) + 1)
         return [*container[:index], value, *container[index:]]
 
@@ -181,15 +186,15 @@ def _remove(doc: Any, keys: list[str]) -> Any:
     def change(container: Any, key: str) -> Any:
         if isinstance(container, dict):
             if key not in container:
-                raise _Failed(f"nonexistent key: {key}")
+                raise PatchFailed(f"nonexistent key: {key}")
             return {name: each for name, each in container.items() if name != key}
         if not isinstance(container, list):
-            raise _Failed("no container")
+            raise PatchFailed("no container")
         index = _index(key, len(container))
         return [*container[:index], *container[index + 1 :]]
 
     if not keys:
-        raise _Failed("the whole document cannot be removed")
+        raise PatchFailed("the whole document cannot be removed")
     return _changed(doc, keys, change)
 
 
@@ -197,10 +202,10 @@ def _replace(doc: Any, keys: list[str], value: Any) -> Any:
     def change(container: Any, key: str) -> Any:
         if isinstance(container, dict):
             if key not in container:
-                raise _Failed(f"missing key: {key}")
+                raise PatchFailed(f"missing key: {key}")
             return {**container, key: value}
         if not isinstance(container, list):
-            raise _Failed("no container")
+            raise PatchFailed("no container")
         index = _index(key, len(container))
         return [*container[:index], value, *container[index + 1 :]]
 
@@ -212,4 +217,4 @@ def _test(doc: Any, keys: list[str], value: Any) -> None:
     if found is _ABSENT:
         found = None
     if not same(found, value):
-        raise _Failed("test failed")
+        raise TestFailed("test failed")

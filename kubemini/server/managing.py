@@ -17,6 +17,7 @@ from kubemini.machinery.apply import (
     BuiltinApplySchema,
     BuiltinShapes,
     Reset,
+    Shape,
     StructuralApplySchema,
     StructuralShapes,
     apply,
@@ -59,6 +60,10 @@ class Managing:
             shapes = StructuralShapes(self._shapes.metadata) if definitions is None else StructuralShapes(self._shapes.metadata, definitions)
             roots[api_version] = shapes.root(codec.openapi())
         return StructuralApplySchema(roots, convert)
+
+    def shape(self, kind: Kind, api_version: str) -> Shape | None:
+        """Return how the objects of a kind are merged in an apiVersion, None for one that is not served."""
+        return self._schema(kind).root(api_version)
 
     def _reset(self, kind: Kind, subresource: str) -> Reset:
         if subresource == "status":

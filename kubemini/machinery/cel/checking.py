@@ -55,6 +55,10 @@ _TYPE_NAMES: Mapping[str, Type] = {
     "kubernetes.Semver": type_of(Type("opaque", "kubernetes.Semver")),
 }
 
+OBJECT, JSON_PATCH = "Object", "JSONPatch"
+"""The types that patches are made of; a part of an object is of a type named after its path, such as ``Object.spec``."""
+_PATCH_FIELDS: Mapping[str, Type] = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
+
 
 @dataclass(slots=True)
 class Checked:
@@ -75,16 +79,17 @@ class Checked:
         return self.types[self.root]
 
 
-def check(text: str, root: Expr, variables: Mapping[str, Type]) -> Checked:
-    """Return the types of an expression. Raise `CelCompileError` with everything that is wrong."""
+def check(text: str, root: Expr, variables: Mapping[str, Type], *, patches: bool = False) -> Checked:
+    """Return the types of an expression; with `patches` it may build ``Object`` and ``JSONPatch``. Raise `CelCompileError` with everything that is wrong."""
     try:
-        return _Checker(text, root, variables).run()
+        return _Checker(text, root, variables, patches=patches).run()
     except RecursionError:
         raise CelCompileError(text, [Issue(root.position, "expression is nested too deeply")]) from None
 
 
 class _Checker:
-    def __init__(self, text: str, root: Expr, variables: Mapping[str, Type]) -> None:
+    def __init__(self, text: str, root: Expr, variables: Mapping[str, Type], *, patches: bool) -> None:
+        self.patches = patches
         self.out = Checked(text, root)
         self.variables = variables
         self.scopes: list[dict[str, Type]] = []
@@ -129,8 +134,24 @@ class _Checker:
         if isinstance(node, Comprehension):
             return self._comprehension(node)
         assert isinstance(node, Struct)
-        self._report(node.position, f"undeclared reference to '{node.name}' (in container '')")
-        return ERROR
+        return self._struct(node)
+
+    def _struct(self, node: Struct) -> Type:
+        """Check an object that a patch is made of: fields of ``Object`` are of any type, those of ``JSONPatch`` are known."""
+        patch = node.name == JSON_PATCH
+        if not self.patches or not (patch or node.name == OBJECT or node.name.startswith(f"{OBJECT}.")):
+            self._report(node.position, f"undeclared reference to '{node.name}' (in container '')")
+            return ERROR
+        for key, value, maybe in node.fields:
+            found = self._check(value)
+            if maybe:
+                found = self._held(value, found)
+            wanted = _PATCH_FIELDS.get(key) if patch else DYN
+            if wanted is None:
+                self._report(value.position, f"undefined field '{key}'")
+            elif not self.bindings.fits((wanted,), (found,)):
+                self._report(value.position, f"expected type of field '{key}' is '{wanted}' but provided type is '{self.bindings.resolved(found)}'")
+        return Type("object", node.name)
 
     # ------------------------------------------------------------------------------------------- names and fields
 

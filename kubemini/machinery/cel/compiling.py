@@ -19,7 +19,8 @@ from kubemini.machinery.cel.checking import Checked
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.library.lists import sorted_by
 from kubemini.machinery.cel.overloads import Overload, dispatch
-from kubemini.machinery.cel.syntax import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select
+from kubemini.machinery.cel.patches import built
+from kubemini.machinery.cel.syntax import Call, Comprehension, Expr, Ident, ListExpr, Literal, MapExpr, Select, Struct
 from kubemini.machinery.cel.types import Declared, Type, is_dyn
 from kubemini.machinery.cel.values import NONE, Optional, TypeValue, some
 
@@ -121,8 +122,14 @@ class _Emitter:
             return self._list(node)
         if isinstance(node, MapExpr):
             return self._map(node)
+        if isinstance(node, Struct):
+            return self._struct(node)
         assert isinstance(node, Comprehension)
         return self._comprehension(node)
+
+    def _struct(self, node: Struct) -> ast.expr:
+        name, fields = node.name, [(key, maybe) for key, _, maybe in node.fields]
+        return self._apply(lambda *given: built(name, fields, given), *(self.emit(value) for _, value, _ in node.fields))
 
     # ------------------------------------------------------------------------------------------- names and fields
 

@@ -225,16 +225,16 @@ class _Parser:
 
     def _struct(self, name: str, position: int) -> Expr:
         self._expect("{")
-        fields: list[tuple[str, Expr]] = []
+        fields: list[tuple[str, Expr, bool]] = []
         while not self._accept("}"):
             if fields:
                 self._expect(",")
                 if self._accept("}"):
                     break
-            self._accept("?")
+            maybe = self._accept("?") is not None
             key = self._expect("name").text
             self._expect(":")
-            fields.append((key, self._expr()))
+            fields.append((key, self._expr(), maybe))
         return Struct(position, name, tuple(fields))
 
     # ------------------------------------------------------------------------------------------- primaries

@@ -25,6 +25,8 @@ class Environment:
     declared: Mapping[str, Declared] = field(default_factory=dict)
     """Variables whose values are raw JSON of a schema."""
     programs: dict[str, Program] = field(default_factory=dict, repr=False)
+    patches: bool = False
+    """Whether an expression may build what patches are made of."""
 
     @classmethod
     def dynamic(cls, *names: str) -> Environment:
@@ -61,7 +63,7 @@ class Program:
         environment = environment or _NOTHING
         found = environment.programs.get(text)
         if found is None:
-            found = cls(check(text, parse(text), environment.variables), environment)
+            found = cls(check(text, parse(text), environment.variables, patches=environment.patches), environment)
             environment.programs[text] = found
         return found
 

@@ -66,10 +66,10 @@ class MapExpr(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct(Expr):
-    """``Type{field: value}``; Kubernetes has no type that can be built, but the text is well-formed."""
+    """``Type{field: value, ?field: value}``. Only patches are made of such objects."""
 
     name: str
-    fields: tuple[tuple[str, Expr], ...]
+    fields: tuple[tuple[str, Expr, bool], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

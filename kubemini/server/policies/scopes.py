@@ -61,19 +61,19 @@ REQUEST: Final = _request()
 """The type of ``request``."""
 
 
-def checked(*, params: bool, authorizer: bool = True, variables: Mapping[str, Type] | None = None) -> Environment:
+def checked(*, params: bool, authorizer: bool = True, variables: Mapping[str, Type] | None = None, patches: bool = False) -> Environment:
     """Return what an expression is checked with: `variables` are the composed ones before it with their types, None where there can be none."""
     if not variables:
-        return _plain(params, authorizer, variables is not None)
-    return _environment(params, authorizer, _object("kubernetes.variables", **variables))
+        return _plain(params, authorizer, variables is not None, patches)
+    return _environment(params, authorizer, _object("kubernetes.variables", **variables), patches)
 
 
-@lru_cache(maxsize=8)
-def _plain(params: bool, authorizer: bool, variables: bool) -> Environment:
-    return _environment(params, authorizer, _object("kubernetes.variables") if variables else None)
+@lru_cache(maxsize=16)
+def _plain(params: bool, authorizer: bool, variables: bool, patches: bool) -> Environment:
+    return _environment(params, authorizer, _object("kubernetes.variables") if variables else None, patches)
 
 
-def _environment(params: bool, authorizer: bool, variables: Type | None) -> Environment:
+def _environment(params: bool, authorizer: bool, variables: Type | None, patches: bool) -> Environment:
     known: dict[str, Type] = {"object": DYN, "oldObject": DYN, "request": REQUEST, "namespaceObject": DYN}
     if params:
         known["params"] = DYN
@@ -81,7 +81,7 @@ def _environment(params: bool, authorizer: bool, variables: Type | None) -> Envi
         known |= AUTHORIZER
     if variables is not None:
         known["variables"] = variables
-    return Environment(known)
+    return Environment(known, patches=patches)
 
 
 def permissions(request: AdmissionRequest, attributes: Mapping[str, Any]) -> dict[str, Any]:

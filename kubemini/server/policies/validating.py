@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.cel import CelError, Program
+from kubemini.machinery.cel import CelError, Environment, Program
 from kubemini.machinery.errors import ApiStatus, Forbidden
 from kubemini.machinery.labels import from_label_selector
 from kubemini.server.admission import AdmissionRequest
@@ -37,7 +37,7 @@ class DeniedByPolicy(ApiStatus):
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class Bound:
     """A policy with one binding."""
 
     policy: Tree
@@ -47,6 +47,7 @@ class _Bound:
 
     @property
     def names(self) -> tuple[str, str]:
+        """The names of the policy and of the binding."""
         return self.policy["metadata"]["name"], self.binding["metadata"]["name"]
 
 
@@ -57,61 +58,56 @@ class BoundPolicies:
         self._policies, self._bindings = policies, bindings
         self._registry = registry
         self._seen = (-1, -1)
-        self._bound: list[_Bound] = []
+        self.bound: list[Bound] = []
+
+    def concerned(self, request: AdmissionRequest) -> Iterator[tuple[Bound, Served]]:
+        """Yield the bound policies that a write concerns, with the version in which they see it."""
+        seen = (self._policies.log.end, self._bindings.log.end)
+        if seen != self._seen:
+            self._seen, self.bound = seen, self._read()
+        for bound in self.bound:
+            served = bound.policy_matcher.served(request)
+            if served is not None and bound.binding_matcher.served(request) is not None:
+                yield bound, served
 
     def ask(self, request: AdmissionRequest) -> None:
         """Ask every policy that is bound to this write. Raise `DeniedByPolicy`."""
-        seen = (self._policies.log.end, self._bindings.log.end)
-        if seen != self._seen:
-            self._seen, self._bound = seen, self._compiled()
-        for bound in self._bound:
-            served = bound.policy_matcher.served(request)
-            if served is not None and bound.binding_matcher.served(request) is not None:
-                self._ask(bound, request, served)
+        for bound, served in self.concerned(request):
+            self._ask(bound, request, served)
 
-    def _compiled(self) -> list[_Bound]:
+    def _read(self) -> list[Bound]:
         found = []
         for record in self._bindings.values():
             binding = record.obj
             policy = self._policies.get(binding["spec"].get("policyName", ""))
             if policy is not None:
                 own = _matcher(policy.obj["spec"].get("matchConstraints"))
-                found.append(_Bound(policy.obj, binding, own, _matcher(binding["spec"].get("matchResources"))))
+                found.append(Bound(policy.obj, binding, own, _matcher(binding["spec"].get("matchResources"))))
         return found
 
-    def _ask(self, bound: _Bound, request: AdmissionRequest, served: Served) -> None:
+    def _ask(self, bound: Bound, request: AdmissionRequest, served: Served) -> None:
         spec = bound.policy["spec"]
-        namespace = request.ctx.reader.get("namespaces", "", request.namespace) if request.namespace else None
-        attributes = request_attributes(request, served, "")
-        variables: dict[str, Any] = {
-            "object": shown(request.obj, served),
-            "oldObject": shown(request.old, served),
-            "request": attributes,
-            "namespaceObject": namespace,
-            "params": None,
-            "variables": {},
-            **permissions(request, attributes),
-        }
+        variables = scope_of(request, served)
         fails = spec.get("failurePolicy", "Fail") != "Ignore"
         try:
             if not conditions_hold(spec.get("matchConditions") or (), variables):
                 return
-            for params in self._params(bound, request):
+            for params in self.params(bound, request):
                 for reason, text in _broken(spec, {**variables, "params": params}, fails=fails):
                     self._act(bound, request, reason, text)
-        except (ConditionFailed, _Unsettled) as problem:
+        except (ConditionFailed, Unsettled) as problem:
             if fails:
                 self._act(bound, request, "Invalid", str(problem))
 
-    def _params(self, bound: _Bound, request: AdmissionRequest) -> Sequence[Tree | None]:
-        """Return the parameter objects of a binding. Raise `_Unsettled` where it wants one and there is none."""
+    def params(self, bound: Bound, request: AdmissionRequest) -> Sequence[Tree | None]:
+        """Return the parameter objects of a binding. Raise `Unsettled` where it wants one and there is none."""
         wanted: Tree | None = bound.policy["spec"].get("paramKind")
         reference: Tree | None = bound.binding["spec"].get("paramRef")
         if wanted is None or reference is None:
             return [None]
         served = self._registry.by_kind(wanted.get("apiVersion", ""), wanted.get("kind", ""))
         if served is None:
-            raise _Unsettled(f"failed to find resource referenced by paramKind: '{wanted.get('apiVersion')}, Kind={wanted.get('kind')}'")
+            raise Unsettled(f"failed to find resource referenced by paramKind: '{wanted.get('apiVersion')}, Kind={wanted.get('kind')}'")
         namespace = (reference.get("namespace") or request.namespace) if served.kind.namespaced else ""
         reader = request.ctx.reader
         if reference.get("name"):
@@ -121,10 +117,10 @@ class BoundPolicies:
             selector = from_label_selector(reference.get("selector"))
             found = [obj for obj in reader.list(served.kind.storage, namespace) if selector.matches_object(obj)]
         if not found and reference.get("parameterNotFoundAction", "Deny") == "Deny":
-            raise _Unsettled("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction")
+            raise Unsettled("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction")
         return [served.from_storage(obj) for obj in found]
 
-    def _act(self, bound: _Bound, request: AdmissionRequest, reason: str, text: str) -> None:
+    def _act(self, bound: Bound, request: AdmissionRequest, reason: str, text: str) -> None:
         policy, binding = bound.names
         actions = bound.binding["spec"].get("validationActions") or ()
         if "Warn" in actions:
@@ -133,7 +129,21 @@ class BoundPolicies:
             raise DeniedByPolicy(request, reason, f"ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {text}")
 
 
-class _Unsettled(Exception):
+def scope_of(request: AdmissionRequest, served: Served) -> dict[str, Any]:
+    """Return what the expressions of a policy without parameters see of a write."""
+    attributes = request_attributes(request, served, "")
+    return {
+        "object": shown(request.obj, served),
+        "oldObject": shown(request.old, served),
+        "request": attributes,
+        "namespaceObject": request.ctx.reader.get("namespaces", "", request.namespace) if request.namespace else None,
+        "params": None,
+        "variables": {},
+        **permissions(request, attributes),
+    }
+
+
+class Unsettled(Exception):
     """A policy cannot be evaluated; its failure policy decides."""
 
 
@@ -154,7 +164,7 @@ def _broken(spec: Tree, variables: Mapping[str, Any], *, fails: bool) -> Iterato
     for rule in spec.get("validations") or ():
         expression: str = rule["expression"]
         try:
-            scope = _with_variables(expression + rule.get("messageExpression", ""), declared, variables)
+            scope = with_variables(expression + rule.get("messageExpression", ""), declared, variables)
             holds = Program.compile(expression, SCOPE).evaluate(scope)
         except CelError as problem:
             if fails:
@@ -175,7 +185,7 @@ def _text(rule: Tree, scope: Mapping[str, Any]) -> str:
     return str(rule.get("message") or f"failed expression: {rule['expression'].strip()}")
 
 
-def _with_variables(text: str, declared: Mapping[str, str], scope: Mapping[str, Any]) -> dict[str, Any]:
+def with_variables(text: str, declared: Mapping[str, str], scope: Mapping[str, Any], language: Environment = SCOPE) -> dict[str, Any]:
     """Return the scope with those composed variables that a text names, and those that they name in turn. Raise `CelError`."""
     known: dict[str, Any] = {}
 
@@ -183,7 +193,7 @@ def _with_variables(text: str, declared: Mapping[str, str], scope: Mapping[str, 
         for name in dict.fromkeys(_VARIABLE.findall(expression)):
             if name in declared and name not in known:
                 need(declared[name])
-                known[name] = Program.compile(declared[name], SCOPE).evaluate({**scope, "variables": known})
+                known[name] = Program.compile(declared[name], language).evaluate({**scope, "variables": known})
 
     need(text)
     return {**scope, "variables": known}

@@ -33,6 +33,13 @@ def validations(*rules: Tree, **more: Any) -> Tree:
     return {"spec": {**POLICY, "validations": list(rules), **more}}
 
 
+def mutations(*patches: Tree) -> Tree:
+    """Return a policy of these mutations."""
+    return {
+        "spec": {**{key: POLICY[key] for key in ("failurePolicy", "matchConstraints")}, "mutations": list(patches), "reinvocationPolicy": "Never"}
+    }
+
+
 def hook(**changes: Any) -> Tree:
     """Return webhooks of one hook that differs from a good one."""
     return {"webhooks": [{**HOOK, **changes}]}
@@ -298,6 +305,31 @@ BAD: list[tuple[str, Tree, list[str]]] = [
                 "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
             ),
             'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type] but got int',
+        ],
+    ),
+    ("MutatingAdmissionPolicy", mutations(), ["spec.mutations: Required value: mutations must contain at least one item"]),
+    (
+        "MutatingAdmissionPolicy",
+        mutations({}, {"patchType": "Merge"}, {"patchType": "JSONPatch", "applyConfiguration": {"expression": "Object{}"}}),
+        [
+            "spec.mutations[0].patchType: Required value",
+            'spec.mutations[1].patchType: Unsupported value: "Merge": supported values: "ApplyConfiguration", "JSONPatch"',
+            'spec.mutations[2].applyConfiguration: Invalid value: "{applyConfiguration}": must not be specified when patchType is JSONPatch',
+            "spec.mutations[2].jsonPatch: Required value: must be specified when patchType is JSONPatch",
+        ],
+    ),
+    (
+        "MutatingAdmissionPolicy",
+        mutations(
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object.spec{}"}},
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 1}]"}},
+        ),
+        [
+            'spec.mutations[0].applyConfiguration.expression: Invalid value: "Object.spec{}": must evaluate to Object but got Object.spec',
+            (
+                'spec.mutations[1].jsonPatch.expression: Invalid value: "[JSONPatch{op: 1}]": compilation failed: '
+                "ERROR: <input>:1:16: expected type of field 'op' is 'string' but provided type is 'int'\n | [JSONPatch{op: 1}]\n | ...............^"
+            ),
         ],
     ),
     (

@@ -24,6 +24,9 @@ ACTIONS: Final = ("Audit", "Deny", "Warn")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+REINVOCATIONS: Final = ("IfNeeded", "Never")
+_PATCHES: Final = {"ApplyConfiguration": ("applyConfiguration", "Object"), "JSONPatch": ("jsonPatch", "list(JSONPatch)")}
+"""Kinds of patches: the field that has the expression, and the type that it must be of."""
 _CONDITIONS: Final = 64
 _ANNOTATIONS: Final = 20
 _ANNOTATION_BYTES: Final = 5 * 1024
@@ -141,7 +144,7 @@ def _compiles(expression: str, path: str, scope: Environment, *wanted: str) -> E
         yield invalid(path, expression, f"must evaluate to {one} but got {shown}")
 
 
-def _variables(entries: Iterable[Tree], path: str, *, params: bool, types: dict[str, Type]) -> Errors:
+def _variables(entries: Iterable[Tree], path: str, *, params: bool, patches: bool, types: dict[str, Type]) -> Errors:
     """Check composed variables, and put their types into `types`."""
     from kubemini.machinery.cel import CelCompileError, Program
     from kubemini.machinery.cel.types import DYN
@@ -156,7 +159,7 @@ def _variables(entries: Iterable[Tree], path: str, *, params: bool, types: dict[
         if not expression.strip():
             yield required(f"{here}.expression", "expression is not specified")
             continue
-        scope = checked(params=params, variables=types)
+        scope = checked(params=params, variables=types, patches=patches)
         yield from _compiles(expression, f"{here}.expression", scope)
         try:
             types[name] = Program.compile(expression, scope).result
@@ -185,20 +188,46 @@ def policy(part: str) -> Callable[[Tree], Errors]:
                 yield required("spec.matchConstraints.resourceRules")
         yield from conditions(spec.get("matchConditions") or [], "spec.matchConditions", params=params)
         types: dict[str, Type] = {}
-        yield from _variables(spec.get("variables") or (), "spec.variables", params=params, types=types)
+        yield from _variables(spec.get("variables") or (), "spec.variables", params=params, patches=part == "mutations", types=types)
+        variables = types if spec.get("variables") else None
         if part == "mutations":
             if not spec.get(part):
                 yield required(f"spec.{part}", f"{part} must contain at least one item")
+            for index, mutation in enumerate(spec.get(part) or ()):
+                yield from _mutation(mutation, f"spec.{part}[{index}]", params=params, variables=variables)
+            yield from one_of(spec.get("reinvocationPolicy"), REINVOCATIONS, "spec.reinvocationPolicy")
             return
         if not spec.get("validations") and not spec.get("auditAnnotations"):
             for key in ("validations", "auditAnnotations"):
                 yield required(f"spec.{key}", "validations or auditAnnotations must contain at least one item")
             return
-        variables = types if spec.get("variables") else None
         yield from _validations(spec.get("validations") or (), params=params, variables=variables)
         yield from _annotations(obj["metadata"].get("name", ""), spec.get("auditAnnotations") or [], params=params, variables=variables)
 
     return check
+
+
+def _mutation(mutation: Tree, path: str, *, params: bool, variables: dict[str, Type] | None) -> Errors:
+    from kubemini.server.policies.scopes import checked
+
+    kind = mutation.get("patchType", "")
+    if not kind:
+        yield required(f"{path}.patchType")
+        return
+    if kind not in _PATCHES:
+        yield not_supported(f"{path}.patchType", kind, tuple(_PATCHES))
+        return
+    for each, (field, wanted) in _PATCHES.items():
+        given = mutation.get(field)
+        if each != kind:
+            if given is not None:
+                yield invalid(f"{path}.{field}", f"{{{field}}}", f"must not be specified when patchType is {kind}")
+        elif given is None:
+            yield required(f"{path}.{field}", f"must be specified when patchType is {kind}")
+        elif not (expression := given.get("expression", "").strip()):
+            yield required(f"{path}.{field}.expression", "expression is not specified")
+        else:
+            yield from _compiles(expression, f"{path}.{field}.expression", checked(params=params, variables=variables, patches=True), wanted)
 
 
 def _param_kind(kind: Tree, path: str) -> Errors:
