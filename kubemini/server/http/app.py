@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, BadRequest, InternalError, NotFound
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.exec import Lookup
@@ -27,8 +28,9 @@ from kubemini.server.http.negotiation import accepted, choose
 from kubemini.server.http.paths import ResourcePath, parse
 from kubemini.server.http.resources import BODY_LIMIT, Asked, Resources
 from kubemini.server.kinds.groups.authorizing import Attributes
-from kubemini.server.options import Caller
+from kubemini.server.options import Caller, WriteOptions
 from kubemini.server.requests import ApiServer
+from kubemini.server.subresources.answers import admitted
 from kubemini.server.subresources.token import TokenSubresource
 
 Page = Callable[[web.BaseRequest, Caller], Awaitable[web.StreamResponse]]
@@ -49,6 +51,9 @@ _LABELS: Final = {
 _READS: Final = frozenset(("GET", "HEAD"))
 CLIENT_GONE: Final = 499
 """The code under which a request is counted whose client did not wait for the answer."""
+
+CONNECTED: Final = frozenset(("attach", "exec", "portforward", "proxy"))
+"""Subresources that are connected to."""
 
 _log = logging.getLogger("kubemini.http")
 
@@ -142,8 +147,24 @@ class Facade:
             raise NotFound.path()
         asked = Asked(request, where, served, query, caller)
         if where.subresource and (special := self.specials.get((kind.storage, where.subresource))) is not None:
+            if where.subresource in CONNECTED:
+                await self._connect(asked)
             return await special(asked)
         return await self.resources.answer(asked)
+
+    async def _connect(self, asked: Asked) -> None:
+        """Ask admission about a connection into a pod, node or service. Raise what refuses it."""
+        where, kind = asked.where, asked.served.kind
+        sub = kind.subresource(where.subresource)
+        shown: Tree = {"kind": sub.kind if sub is not None else kind.kind, "apiVersion": asked.served.api_version}
+        for key in ("stdin", "stdout", "stderr", "tty"):
+            if bodies.truth(asked.query, key):
+                shown[key] = True
+        shown |= {key: asked.query[key] for key in ("container", "path") if asked.query.get(key)}
+        shown |= {key: asked.all(key) for key in ("command", "ports") if key in asked.query}
+        await admitted(
+            self.server, kind, asked.namespace, where.name, where.subresource, shown, WriteOptions(caller=asked.caller), operation="CONNECT"
+        )
 
     def make(self, storage: str) -> None:
         """Bring the objects that the server keeps of a resource up to date."""

@@ -12,7 +12,7 @@ _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Del
 def request_attributes(request: AdmissionRequest, served: Served, uid: str) -> Tree:
     """Return who wants to do what with which kind, in the version that the webhook wants to hear of; without the objects."""
     kind = served.kind
-    named = {"group": kind.group, "version": served.version.name, "kind": kind.kind}
+    named = _kind_of(request, served)
     resource = {"group": kind.group, "version": served.version.name, "resource": kind.plural}
     options = request.options or {"kind": _OPTIONS.get(request.operation, ""), "apiVersion": "meta.k8s.io/v1"}
     tree: Tree = {"uid": uid, "kind": named, "resource": resource}
@@ -29,6 +29,16 @@ def request_attributes(request: AdmissionRequest, served: Served, uid: str) -> T
     if request.namespace:
         tree["namespace"] = request.namespace
     return {**tree, "operation": request.operation, "userInfo": request.ctx.user_info(), "dryRun": request.ctx.dry_run, "options": options}
+
+
+def _kind_of(request: AdmissionRequest, served: Served) -> Tree:
+    """Return the kind of what is written: that of the subresource where it has one of its own."""
+    kind = served.kind
+    sub = kind.subresource(request.subresource) if request.subresource else None
+    # A Scale goes through admission as the object that it is of
+    if sub is None or sub.name == "scale" or not sub.kind:
+        return {"group": kind.group, "version": served.version.name, "kind": kind.kind}
+    return {"group": sub.group if sub.version else kind.group, "version": sub.version or served.version.name, "kind": sub.kind}
 
 
 def shown(obj: Tree | None, served: Served) -> Tree | None:

@@ -41,10 +41,12 @@ def _only(kind: str, stamp: str, generation: int) -> list[Tree]:
     return [condition]
 
 
-async def admitted(api: Verbs, kind: Kind, namespace: str, name: str, subresource: str, obj: Tree, options: WriteOptions) -> Tree:
+async def admitted(
+    api: Verbs, kind: Kind, namespace: str, name: str, subresource: str, obj: Tree, options: WriteOptions, *, operation: str = "CREATE"
+) -> Tree:
     """Bring an object that was posted to a subresource through admission, and return it as admission leaves it. Raise what refuses it."""
     ctx = api.context(options)
-    request = AdmissionRequest(kind, "CREATE", namespace, name, obj, None, ctx, subresource=subresource)
+    request = AdmissionRequest(kind, operation, namespace, name, obj, None, ctx, subresource=subresource)
     api.chain.mutate(request)
     remote = [each for each in api.chain.remote if each.matches(request)]
     for each in remote:

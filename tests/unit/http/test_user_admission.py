@@ -211,6 +211,43 @@ async def test_a_policy_asks_for_permissions(http: httpx.AsyncClient) -> None:
     assert (await create("ann", "bad")).endswith("resulted in error: Invalid service account name")
 
 
+async def test_connections_into_pods_are_admitted(http: httpx.AsyncClient, hooks: Hooks) -> None:
+    """Policies and webhooks may refuse exec and attach; they see the options, as an object of their own kind."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}
+    await install(
+        http,
+        policy(
+            {"expression": "object.command[0] != 'sh' || !object.tty", "messageExpression": "'no ' + request.kind.kind + ' of ' + request.name"},
+            matchConstraints={"resourceRules": [rule]},
+        ),
+    )
+    await install(http, binding("Deny"))
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert (await http.post("/api/v1/namespaces/default/pods", json=pod)).status_code == 201
+    refused = await http.get("/api/v1/namespaces/default/pods/p/exec?command=sh&tty=true&stdin=1&stdout=1")
+    assert refused.json()["message"].endswith("denied request: no PodExecOptions of p")
+    assert (await http.get("/api/v1/namespaces/default/pods/p/exec?command=ls&stdout=1")).status_code == 400  # it has no node
+    hook = hooks.configuration("ValidatingWebhookConfiguration", "/judge", rules=[{**rule, "resources": ["pods/attach"]}])
+    await install(http, hook)
+    await http.get("/api/v1/namespaces/default/pods/p/attach?stdin=true")
+    asked = hooks.asked[0]
+    assert (asked["operation"], asked["subResource"], asked["kind"]["kind"]) == ("CONNECT", "attach", "PodAttachOptions")
+    assert asked["object"] == {"kind": "PodAttachOptions", "apiVersion": "v1", "stdin": True}
+
+
+async def test_evictions_are_of_their_own_kind(http: httpx.AsyncClient) -> None:
+    """What is posted to a subresource is seen as what it is."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+    says = "request.kind.group + '/' + request.kind.version + '/' + request.kind.kind"
+    await install(http, policy({"expression": "false", "messageExpression": says}, matchConstraints={"resourceRules": [rule]}))
+    await install(http, binding("Deny"))
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await http.post("/api/v1/namespaces/default/pods", json=pod)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    answer = await http.post("/api/v1/namespaces/default/pods/p/eviction", json=eviction)
+    assert answer.json()["message"].endswith("denied request: policy/v1/Eviction")
+
+
 async def test_expression_that_does_not_compile(http: httpx.AsyncClient) -> None:
     """A policy whose expression is no CEL is refused when it is made."""
     answer = await http.post(f"{GROUP}/validatingadmissionpolicies", json=policy({"expression": "object.data ==="}))
