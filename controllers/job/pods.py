@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.replica_set.pods import most_restarts
 from kubemini.machinery.memo import by_identity
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import owner_reference
@@ -157,7 +158,7 @@ def restarts(pod: Tree) -> int:
     return sum(each.get("restartCount", 0) for group in ("initContainerStatuses", "containerStatuses") for each in status.get(group) or ())
 
 
-def removal_rank(pod: Tree) -> tuple[int, int, int, float, int, float]:
+def removal_rank(pod: Tree) -> tuple[int, int, int, float, int, int, float]:
     """Return a sort key: which active pod goes first when there are too many (smallest first)."""
     status = pod.get("status") or {}
     ready_since = 0.0
@@ -167,4 +168,5 @@ def removal_rank(pod: Tree) -> tuple[int, int, int, float, int, float]:
             ready, ready_since = 1, from_stamp(condition["lastTransitionTime"])
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
     created = from_stamp(pod["metadata"]["creationTimestamp"])
-    return (1 if pod["spec"].get("nodeName") else 0, phases.get(status.get("phase", ""), 0), ready, -ready_since, -restarts(pod), -created)
+    ordinary, sidecars = most_restarts(pod)
+    return (1 if pod["spec"].get("nodeName") else 0, phases.get(status.get("phase", ""), 0), ready, -ready_since, -ordinary, -sidecars, -created)

@@ -60,10 +60,15 @@ def next_available(pods: Iterable[Tree], min_ready: int, now: float) -> float | 
     return min(waits, default=None)
 
 
-def restarts(pod: Tree) -> int:
-    """Return how often a pod's containers were restarted, all together."""
+def most_restarts(pod: Tree) -> tuple[int, int]:
+    """Return how often the container that was restarted most often was, of the ordinary ones and of the sidecars."""
     status = pod.get("status") or {}
-    return sum(each.get("restartCount", 0) for group in ("initContainerStatuses", "containerStatuses") for each in status.get(group) or ())
+    ordinary = max((each.get("restartCount", 0) for each in status.get("containerStatuses") or ()), default=0)
+    inits = status.get("initContainerStatuses")
+    if not inits:
+        return ordinary, 0
+    sidecars = [each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    return ordinary, max((each.get("restartCount", 0) for each in inits if each["name"] in sidecars), default=0)
 
 
 def deletion_cost(pod: Tree) -> int:
@@ -103,7 +108,7 @@ class _Rank:
         self.cost = deletion_cost(pod)
         self.crowd = crowd
         self.ready = since
-        self.restarts = restarts(pod)
+        self.restarts = most_restarts(pod)
         self.created = from_stamp(pod["metadata"]["creationTimestamp"])
         self.uid: str = pod["metadata"]["uid"]
 
@@ -119,7 +124,7 @@ def _compare(left: _Rank, right: _Rank, now: float) -> int:
     if left.ready is not None and right.ready is not None and left.ready != right.ready:
         return _by_age(left.ready, right.ready, left, right, now)
     if left.restarts != right.restarts:
-        return right.restarts - left.restarts
+        return -1 if left.restarts > right.restarts else 1
     if left.created != right.created:
         return _by_age(left.created, right.created, left, right, now)
     return 0

@@ -10,6 +10,7 @@ from kubemini.controllers.deployment.amounts import fenceposts, max_unavailable,
 from kubemini.controllers.deployment.progress import has_progressed, has_timed_out, next_check, with_condition
 from kubemini.controllers.deployment.revisions import annotated, find_new
 from kubemini.controllers.disruption.budget import selector_text
+from kubemini.controllers.job.pods import removal_rank
 from kubemini.controllers.replica_set.pods import next_available, victims
 from kubemini.runtime.env import to_stamp
 
@@ -188,6 +189,25 @@ def test_what_is_of_least_use_goes_first(pods: list[dict[str, Any]]) -> None:
     """Unplaced, pending, unready, cheap, young, often restarted, in this order of importance: the first of each pair goes."""
     names = [each["metadata"]["name"] for each in victims(pods[::-1], pods, 1, 10_000.0)]
     assert names == [pods[0]["metadata"]["name"]]
+
+
+def test_the_container_restarted_most_counts_then_the_sidecar() -> None:
+    """Not the sum of restarts; init containers that end do not count."""
+
+    def restarted(name: str, *counts: int, sidecar: int = 0, init: int = 0) -> dict[str, Any]:
+        made = pod(name)
+        inits = [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}]
+        statuses = [{"name": "s", "restartCount": sidecar}, {"name": "i", "restartCount": init}]
+        status = {**made["status"], "containerStatuses": [{"restartCount": count} for count in counts], "initContainerStatuses": statuses}
+        return {**made, "spec": {**made["spec"], "initContainers": inits}, "status": status}
+
+    for first, second in (
+        (restarted("b", 3, 0), restarted("a", 2, 2)),
+        (restarted("b", 2), restarted("a", 1, sidecar=9)),
+        (restarted("b", 1, sidecar=2), restarted("a", 1, sidecar=1, init=9)),
+    ):
+        assert victims([second, first], [], 1, 10_000.0) == [first]
+        assert min([second, first], key=removal_rank) == first
 
 
 def test_pods_of_one_workload_on_one_node_go_first() -> None:
