@@ -133,12 +133,19 @@ class DaemonSetController(Controller):
         daemon = self._daemon(key, daemon_set, revisions.hash)
         uid = meta["uid"]
         again: float | None = None
+        failure: ApiStatus | None = None
         acted = self._writer.expectations.satisfied(uid)
         if acted:
-            again = await self._act(daemon_set, daemon, revisions)
+            try:
+                again = await self._act(daemon_set, daemon, revisions)
+            except ApiStatus as refused:
+                # What can be told is told all the same
+                failure = refused
         elif (lapse := self._writer.expectations.lapses_in(uid)) is not None:
             again = max(lapse, 0.0) + 0.001
         wait = await self._tell(daemon_set, daemon, observed=acted)
+        if failure is not None:
+            raise failure
         return min((each for each in (again, wait) if each is not None), default=None)
 
     def _daemon(self, key: str, daemon_set: Tree, hashed: str) -> Daemon:
@@ -230,14 +237,12 @@ class DaemonSetController(Controller):
         return wait
 
     def _tidy_surge(self, daemon_set: Tree, daemon: Daemon, running: Sequence[Tree], step: Step) -> None:
-        """While an update surges, a node may have one old pod and one new: older ones of a kind go, and the old one when the new is available."""
+        """While an update surges, a node may have one old pod and one new, the oldest of each kind; the old one goes when it fails or the new is available."""
         old = [pod for pod in oldest_first(running) if not daemon.is_current(pod)]
         new = [pod for pod in oldest_first(running) if daemon.is_current(pod)]
-        step.delete += new[1:]
-        if new and self._available(daemon_set, new[0]):
-            step.delete += old
-        else:
-            step.delete += old[:-1]
+        step.delete += [*new[1:], *old[1:]]
+        if old and new and (ready_since(old[0]) is None or self._available(daemon_set, new[0])):
+            step.delete.append(old[0])
 
     def _backs_off(self, uid: str, node: str) -> float | None:
         """Return how long a failed pod on a node has to wait; None when it may go now, which counts."""

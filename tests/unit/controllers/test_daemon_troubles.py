@@ -1,0 +1,62 @@
+"""DaemonSets in trouble: updates that surge over one another, and pods that are refused."""
+
+from typing import Any
+
+from kubemini.api.resources import DAEMON_SETS, NODES, PODS, RESOURCE_QUOTAS
+from kubemini.sim.cluster import SimCluster, simulate
+
+
+def test_an_update_over_a_stuck_one_keeps_the_pod_that_serves() -> None:
+    """Of two old pods on a node the oldest stays until the newest is available; the one that never became ready goes."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        client = cluster.client
+
+        async def roll(version: str, hold: str | None = None) -> None:
+            annotations = {"v": version, "kubemini.dev/hold": hold}
+            body = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+            await client.patch(DAEMON_SETS, "d", body, namespace="default")
+            await cluster.env.sleep(3)
+
+        async def versions() -> list[str]:
+            pods: list[Any] = [*await client.list(PODS, "default")]
+            return sorted(each["metadata"]["annotations"]["v"] for each in pods if "deletionTimestamp" not in each["metadata"])
+
+        await client.create(NODES, {"metadata": {"name": "n-0"}, "spec": {}})
+        template = {
+            "metadata": {"labels": {"app": "d"}, "annotations": {"v": "1"}},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "i"}]},
+        }
+        strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        spec = {"selector": {"matchLabels": {"app": "d"}}, "template": template, "updateStrategy": strategy}
+        await client.create(DAEMON_SETS, {"metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        await cluster.env.sleep(3)
+        await roll("2", "running")
+        assert await versions() == ["1", "2"]
+        await roll("3", "running")
+        assert await versions() == ["1", "3"]
+        await roll("4")
+        assert await versions() == ["4"]
+
+    simulate(scenario, fleet="none")
+
+
+def test_a_refused_pod_does_not_keep_the_status_back() -> None:
+    """It counts the pods that there are, and the nodes that wait for one."""
+
+    async def scenario(cluster: SimCluster) -> dict[str, Any]:
+        client = cluster.client
+        for name in ("n-0", "n-1", "n-2"):
+            await client.create(NODES, {"metadata": {"name": name}, "spec": {}})
+        await client.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"pods": "1"}}})
+        await cluster.settle(10)
+        template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+        await client.create(DAEMON_SETS, {"metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        await cluster.settle(10)
+        status: dict[str, Any] = (await client.get(DAEMON_SETS, "d", "default"))["status"]
+        return status
+
+    status = simulate(scenario, fleet="none")
+    counts = ("observedGeneration", "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberUnavailable")
+    assert [status.get(each) for each in counts] == [1, 3, 1, 1, 2]
