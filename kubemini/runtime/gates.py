@@ -82,6 +82,7 @@ DEFAULTS: dict[str, bool] = {
     "TASProfileMixed": True,
     "TASFailedNodeReplacement": True,
     "TASFailedNodeReplacementFailFast": True,
+    "TASReplaceNodeDueToNotReadyOverFixedTime": False,
     "TASReplaceNodeOnPodTermination": True,
     "TASReplaceNodeOnNodeTaints": True,
     "TASValidateWorkloadSliceSize": True,

@@ -1,11 +1,13 @@
 """Nodes that fail under placed Workloads: one failed node is replaced in the assignment, a second one (or one without replacement) evicts.
 
+Pods that were sent to a node that has shut, or that is no longer a place of their Workload, are let fail.
+
 Mirrors Kueue's ``pkg/controller/tas/node_controller.go`` and the scheduler's second pass. Keys are Workloads. Works for topologies that end in hosts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubemini.api.kueue.assignments import Domain, decode
 from kubemini.api.resources import NODES, PODS
@@ -15,16 +17,26 @@ from kubemini.api.wellknown.kubernetes import HOSTNAME
 from kubemini.controllers.kueue import conditions, reservation
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.hub import Hub
-from kubemini.controllers.kueue.placing import untolerated
+from kubemini.controllers.kueue.placing import HARD, untolerated
 from kubemini.controllers.kueue.topology.placement import Values
 from kubemini.controllers.kueue.topology.places import Finder, TopologyPlaces, Unplaceable
+from kubemini.controllers.kueue.topology.ranking import gated
 from kubemini.controllers.kueue.topology.ungater import workload_of
 from kubemini.controllers.kueue.workloads import assignments, pod_sets_of
 from kubemini.controllers.kueue.writing import write_status
+from kubemini.machinery.errors import Conflict, Invalid, NotFound
 from kubemini.runtime.controller import Context, Controller
+from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import controller_of, key_of
 
-SECOND_PASS_SECONDS = 1.0
+SECOND_PASS_SECONDS, SECOND_PASS_LIMIT = 1.0, 30.0
+"""A failed node is replaced so long after it was marked; a miss doubles the time to the next try."""
+FAILURE_SECONDS = 30.0
+"""How long a node has to be not ready before it counts as failed, where pods are not asked."""
+BATCH_SECONDS = 0.1
+ENDED = "Pod terminated by Kueue NodeController due to node taint"
+FOR_GOOD, FOR_A_TIME, UNTOLERATED = "for good", "for a time", "not"
+"""How taints are tolerated."""
 
 
 class NodeFailures(Controller):
@@ -42,13 +54,19 @@ class NodeFailures(Controller):
         """Follow nodes, pods and Workloads."""
         self._ctx = ctx
         self.hub.attach(ctx)
-        self._marked: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+        """When the next second pass of a Workload is due."""
+        self._misses: dict[str, int] = {}
+        """Workloads that no replacement was found for, and how often."""
         self._nodes = ctx.informer(NODES)
+        self._nodes.add_index("host", lambda node: (host_of(node),))
         self._pods = ctx.informer(PODS)
+        self._pods.add_index("awaited", awaited_host, marks=(names.WORKLOAD,))
+        self._pods.add_index("slice", _slice_of, reads=("annotations",), marks=(names.WORKLOAD_SLICE_NAME,))
         self._pods.add_index("workload", workload_of, reads=("annotations",), marks=(names.WORKLOAD,))
         self.hub.workloads.add_index("host", hosts_of)
         self._nodes.on_change(self._on_node)
-        self._pods.on_change(self._on_pod, reads=("annotations", "deletionTimestamp", "status"), marks=(names.WORKLOAD,))
+        self._pods.on_change(self._on_pod, reads=("annotations", "deletionTimestamp", "spec", "status"), marks=(names.WORKLOAD,))
         self.hub.workloads.on_change(self._on_workload)
 
     def _on_node(self, old: Tree | None, new: Tree | None) -> None:
@@ -57,74 +75,170 @@ class NodeFailures(Controller):
             return
         if old is not None and new is not None and _ready(old) == _ready(new) and old["spec"].get("taints") == new["spec"].get("taints"):
             return
-        host = (tree["metadata"].get("labels") or {}).get(HOSTNAME, tree["metadata"]["name"])
+        host = host_of(tree)
         for workload in self.hub.workloads.by_index("host", host):
             self.queue.add(key_of(workload))
+        for pod in self._pods.by_index("awaited", host):
+            for key in workload_of(pod):
+                self.queue.add(key)
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
-        if tree is not None and (
-            new is None or "deletionTimestamp" in new["metadata"] or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        ):
+        if tree is None:
+            return
+        if new is None or "deletionTimestamp" in new["metadata"] or _over(new):
             for key in workload_of(tree):
                 # One that gets places later comes by itself
                 if (workload := self.hub.workloads.get_key(key)) is not None and hosts_of(workload):
                     self.queue.add(key)
+            return
+        for host in awaited_host(new):
+            node = self._node(host)
+            if node is None or not _ready(node) or node["spec"].get("taints") or not self._placed_on(workload_of(new), host):
+                for key in workload_of(new):
+                    self.queue.add_after(key, BATCH_SECONDS)
 
     def _on_workload(self, old: Tree | None, new: Tree | None) -> None:
-        if new is not None and hosts_of(new):
+        if new is None and old is not None:
+            self._forget(key_of(old))
+        elif new is not None and hosts_of(new):
             self.queue.add(key_of(new))
+
+    def _forget(self, key: str) -> None:
+        self._due.pop(key, None)
+        self._misses.pop(key, None)
+
+    def _node(self, host: str) -> Tree | None:
+        node = self._nodes.get(host)
+        if node is not None and host_of(node) == host:
+            return node
+        return next(iter(self._nodes.by_index("host", host)), None)
+
+    def _placed_on(self, keys: Sequence[str], host: str) -> bool:
+        return any(key_of(workload) in keys for workload in self.hub.workloads.by_index("host", host))
 
     # ------------------------------------------------------------------ the pass
 
     async def reconcile(self, key: str) -> float | None:
-        """Mark failed nodes, and replace or evict."""
+        """Mark failed nodes, replace or evict, and end pods that can get to their node no longer."""
         workload = self.hub.workloads.get_key(key)
-        if workload is None or not conditions.admitted(workload) or conditions.evicted(workload) or conditions.finished(workload):
+        if workload is None or conditions.evicted(workload) or conditions.finished(workload):
+            self._forget(key)
             return None
-        owner = controller_of(workload)
-        if owner is not None and owner["kind"] == "Pod":
+        if not self.config.on("TASFailedNodeReplacement"):
             return None
-        hosts = hosts_of(workload)
-        if not hosts:
-            return None
-        nodes = {(node["metadata"].get("labels") or {}).get(HOSTNAME, node["metadata"]["name"]): node for node in self._nodes.list()}
+        places = hosts_of(workload)
+        again, evicted = None, False
+        if places and conditions.admitted(workload) and not _of_one_pod(workload):
+            again, evicted = await self._watch_places(key, workload, places)
+        if not evicted:
+            for pod in self._pods.by_index("workload", key):
+                if any(self._closed(workload, host, here=host in places) for host in awaited_host(pod)):
+                    await self._end(pod)
+        return again
+
+    async def _watch_places(self, key: str, workload: Tree, places: Sequence[str]) -> tuple[float | None, bool]:
+        """Mark, replace or evict. Return when to look again, and whether it was evicted."""
+        meta = workload["metadata"]
+        slice_ = f"{meta['namespace']}/{(meta.get('annotations') or {}).get(names.WORKLOAD_SLICE_NAME, meta['name'])}"
+        pods = (*self._pods.by_index("workload", key), *self._pods.by_index("slice", slice_))
+        alive = {pod["spec"].get("nodeName"): None for pod in pods if "deletionTimestamp" not in pod["metadata"] and not _over(pod)}
         known = [each["name"] for each in workload["status"].get("unhealthyNodes") or ()]
-        failed = [host for host in hosts if self._failed(workload, host, nodes.get(host), known)]
+        failed, soonest = [], None
+        for host in places:
+            left = self._time_left(workload, host, self._node(host), alive)
+            if left is not None and left <= 0:
+                failed.append(host)
+            elif left is not None:
+                soonest = left if soonest is None else min(left, soonest)
         if len(failed) > 1:
-            listed = ", ".join(sorted(failed))
+            listed = ", ".join([*(host for host in known if host in failed), *sorted(host for host in failed if host not in known)])
             await self._evict(workload, f"Workload eviction triggered due to multiple TAS assigned node failures, including: {listed}")
-            return None
+            return None, True
         if failed != known:
             await self._mark(workload, failed)
-            self._marked[key] = self._ctx.env.now()
-            return SECOND_PASS_SECONDS if failed else None
+            self._due[key] = self._ctx.env.now() + SECOND_PASS_SECONDS
+            return (SECOND_PASS_SECONDS if failed else soonest), False
         if failed:
             # A second node may fail right after the first: then the Workload is evicted as a whole
-            left = self._marked.get(key, 0.0) + SECOND_PASS_SECONDS - self._ctx.env.now()
-            return left if left > 0 else await self._replace(workload, failed[0])
-        self._marked.pop(key, None)
-        return None
+            left = self._due.get(key, 0.0) - self._ctx.env.now()
+            return (left if left > 0 else await self._replace(workload, failed[0])), False
+        self._forget(key)
+        return soonest, False
 
-    def _failed(self, workload: Tree, host: str, node: Tree | None, known: Sequence[str]) -> bool:
+    def _time_left(self, workload: Tree, host: str, node: Tree | None, alive: Mapping[str | None, None]) -> float | None:
+        """Return after how many seconds a node counts as failed for a Workload, 0 for at once; None for not as things are."""
+        ready = _ready(node) if node is not None else None
+        if node is None or ready is None:
+            return 0.0
+        after_pods = None if node["metadata"]["name"] in alive else 0.0
+        by_pods = self.config.on("TASReplaceNodeOnPodTermination")
+        if not ready:
+            left = _not_ready_since(node) + FAILURE_SECONDS - self._ctx.env.now()
+            if not by_pods:
+                return max(left, 0.0)
+            return max(left, 0.0) if after_pods is None and self.config.on("TASReplaceNodeDueToNotReadyOverFixedTime") else after_pods
+        if not self.config.on("TASReplaceNodeOnNodeTaints"):
+            return None
+        answer = self._toleration(workload, host, node)
+        if answer is UNTOLERATED and not by_pods:
+            return 0.0
+        return None if answer is FOR_GOOD else after_pods
+
+    def _closed(self, workload: Tree, host: str, *, here: bool) -> bool:
+        """Tell whether a pod that waits for a host will not get there: the node is shut, or no place of the Workload (`here`)."""
+        node = self._node(host)
         if node is None or _ready(node) is None:
-            return True
-        alive = any(
-            pod["spec"].get("nodeName") == node["metadata"]["name"]
-            and "deletionTimestamp" not in pod["metadata"]
-            and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-            for pod in self._pods.by_index("workload", key_of(workload))
-        )
-        if not _ready(node):
-            return not alive
-        if not self.config.on("TASReplaceNodeOnNodeTaints") or not node["spec"].get("taints"):
             return False
-        tolerations = [each for pod_set in pod_sets_of(workload) for each in pod_set["template"]["spec"].get("tolerations") or ()]
+        if not here:
+            return True
+        if not _ready(node):
+            return self.config.on("TASReplaceNodeOnPodTermination")
+        if not self.config.on("TASReplaceNodeOnNodeTaints"):
+            return False
+        answer = self._toleration(workload, host, node)
+        return answer is FOR_A_TIME or (answer is UNTOLERATED and self.config.on("TASReplaceNodeOnPodTermination"))
+
+    def _toleration(self, workload: Tree, host: str, node: Tree) -> str:
+        """Return how the pod sets with places on a host bear the taints of its node."""
+        taints = [taint for taint in node["spec"].get("taints") or () if taint["effect"] in HARD]
+        if not taints:
+            return FOR_GOOD
+        pod_sets = {each["name"]: each for each in pod_sets_of(workload)}
+        answer = FOR_GOOD
         for assignment in assignments(workload):
+            if host not in _hosts(assignment):
+                continue
+            tolerations = list(pod_sets[assignment["name"]]["template"]["spec"].get("tolerations") or ())
             for flavor in (assignment.get("flavors") or {}).values():
                 tree = self.hub.cache.flavors.get(flavor)
                 tolerations += (tree["spec"].get("tolerations") or []) if tree is not None else []
-        return untolerated(node["spec"]["taints"], tolerations) is not None and not alive
+            for check in workload["status"].get("admissionChecks") or ():
+                for update in check.get("podSetUpdates") or ():
+                    tolerations += (update.get("tolerations") or []) if update["name"] == assignment["name"] else []
+            if untolerated(taints, tolerations) is not None:
+                return UNTOLERATED
+            if untolerated(taints, [each for each in tolerations if each.get("tolerationSeconds") is None]) is not None:
+                answer = FOR_A_TIME
+        return answer
+
+    async def _end(self, pod: Tree) -> None:
+        """Let a pod fail that waits for a node in vain."""
+        meta = pod["metadata"]
+        condition: Tree = {
+            "type": "TerminatedByKueue",
+            "status": "True",
+            "reason": "UnschedulableOnAssignedNode",
+            "message": ENDED,
+            "lastProbeTime": None,
+            "lastTransitionTime": self._ctx.env.stamp(),
+        }
+        body = {"metadata": {"uid": meta["uid"]}, "status": {"phase": "Failed", "conditions": [condition]}}
+        try:
+            await self._ctx.client.patch(PODS, meta["name"], body, namespace=meta["namespace"], type="strategic", subresource="status")
+        except (NotFound, Conflict, Invalid):
+            return
+        self._ctx.recorder.event(pod, "Normal", "PodTerminatedByKueue", ENDED)
 
     async def _mark(self, workload: Tree, failed: Sequence[str]) -> None:
         def change(draft: Draft) -> bool:
@@ -153,8 +267,6 @@ class NodeFailures(Controller):
 
     async def _replace(self, workload: Tree, host: str) -> float | None:
         """Give the pods of a failed node other places."""
-        if not self.config.on("TASFailedNodeReplacement"):
-            return None
         condition = conditions.find(workload, names.ADMITTED)
         if condition is None:
             return None
@@ -165,7 +277,11 @@ class NodeFailures(Controller):
                 await self._evict(workload, f"Workload was evicted as there was no replacement for unhealthy node(s): {host}")
                 return None
             self._ctx.recorder.event(workload, "Warning", "SecondPassFailed", str(problem))
-            return 30.0
+            key = key_of(workload)
+            misses = self._misses[key] = self._misses.get(key, 0) + 1
+            pause = min(SECOND_PASS_SECONDS * 2.0**misses, SECOND_PASS_LIMIT)
+            self._due[key] = self._ctx.env.now() + pause
+            return pause
 
         def change(draft: Draft) -> bool:
             # Nobody may have changed the admission meanwhile: a stale second pass must not put old places back
@@ -234,12 +350,48 @@ class NodeFailures(Controller):
 
 def hosts_of(workload: Tree) -> list[str]:
     """Return the hosts in a Workload's places, in order; nothing for topologies that do not end in hosts."""
-    found: dict[str, None] = {}
-    for each in assignments(workload):
-        placed = each.get("topologyAssignment")
-        if placed is not None and placed["levels"][-1] == HOSTNAME:
-            found |= {domain.values[-1]: None for domain in decode(placed)}
-    return list(found)
+    return list(dict.fromkeys(host for each in assignments(workload) for host in _hosts(each)))
+
+
+def _hosts(assignment: Tree) -> list[str]:
+    """Return the hosts in a pod set's places."""
+    placed = assignment.get("topologyAssignment")
+    return [domain.values[-1] for domain in decode(placed)] if placed is not None and placed["levels"][-1] == HOSTNAME else []
+
+
+def host_of(node: Tree) -> str:
+    """Return the host that a node is in topologies."""
+    found: str = (node["metadata"].get("labels") or {}).get(HOSTNAME, node["metadata"]["name"])
+    return found
+
+
+def awaited_host(pod: Tree) -> tuple[str, ...]:
+    """Return the host that a pod was sent to and has not reached, as index values."""
+    spec = pod["spec"]
+    if spec.get("nodeName") or (pod.get("status") or {}).get("phase", "Pending") != "Pending" or gated(pod):
+        return ()
+    host = (spec.get("nodeSelector") or {}).get(HOSTNAME)
+    return (host,) if host and workload_of(pod) else ()
+
+
+def _slice_of(pod: Tree) -> tuple[str, ...]:
+    name = (pod["metadata"].get("annotations") or {}).get(names.WORKLOAD_SLICE_NAME)
+    return (f"{pod['metadata']['namespace']}/{name}",) if name else ()
+
+
+def _over(pod: Tree) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _of_one_pod(workload: Tree) -> bool:
+    """Tell whether a Workload is that of a single pod: it goes with its pod, nothing can be moved."""
+    owner = controller_of(workload)
+    return owner is not None and owner["kind"] == "Pod"
+
+
+def _not_ready_since(node: Tree) -> float:
+    condition = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+    return from_stamp(condition["lastTransitionTime"])
 
 
 def _ready(node: Tree) -> bool | None:
