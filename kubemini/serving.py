@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ class ServedCluster(Cluster):
         self.server.chain.remote.append(self._webhooks)
         pages.install(self.facade, version=version, patch="0", ready=lambda: self.ready)
         self.listener = Listener(self.facade, host=host, port=port, tls=tls, minted=minted)
+        self.settings = replace(self.settings, tokens=True, root_certificate=self.listener.tls.authority if self.listener.tls else "")
         zone = Zone(self.server.reader)
         self.facade.lookup = zone.find
         self.dns = _dns_server(zone, host, dns) if dns is not None else None

@@ -33,5 +33,7 @@ class Settings:
     """Seconds from a pod's binding to its containers running."""
     root_certificate: str = ""
     """PEM of the certificate authority, published in every namespace."""
+    tokens: bool = False
+    """Whether Secrets for tokens of service accounts are filled in: where somebody can present them."""
     kill_exit_code: int = 137
     """Exit code of containers that are stopped by a deletion."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import errors
-from kubemini.machinery.errors import BadRequest, Expired, Invalid, NotFound, Timeout, forbidden, not_supported, shown
+from kubemini.machinery.errors import BadRequest, Expired, Invalid, NotFound, Timeout, forbidden, not_supported
 from kubemini.machinery.fields import FieldSelector, parse_fields
 from kubemini.machinery.labels import Selector, parse_selector
+from kubemini.machinery.schema.body import BodyError
+from kubemini.machinery.schema.text import parse_json
 from kubemini.runtime.env import Env
 from kubemini.server.admission import Chain
 from kubemini.server.objectmeta import key_of
@@ -25,6 +28,7 @@ SHORT = 64
 
 _LABEL_INDEX = "label:"
 _FIELD_INDEX = "field:"
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 INDEXED_FIELDS = {"spec.nodeName"}
 """Selectable fields worth an index: a node's pods are asked for all the time."""
 
@@ -281,13 +285,22 @@ def _token(revision: int, start: str) -> str:
 
 
 def _read_token(token: str) -> tuple[str, int | None]:
+    """Return where a list goes on, and the revision that it shows, None for the present one. Raise `BadRequest`."""
+    bad = next((at for at, char in enumerate(token) if char not in _BASE64), len(token) - 1 if len(token) % 4 == 1 else -1)
+    if bad >= 0:
+        raise BadRequest(f"continue key is not valid: illegal base64 data at input byte {bad}")
     try:
-        body = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        version, start, revision = body["v"], str(body["start"]), int(body["rv"])
-    except (ValueError, KeyError, TypeError) as problem:
+        body: Any = parse_json(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))[0]
+    except BodyError as problem:
         raise BadRequest(f"continue key is not valid: {problem}") from None
-    if version != "meta.k8s.io/v1":
-        raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {shown(version)}")
+    found: Tree = body if isinstance(body, dict) else {}
+    if found.get("v") != "meta.k8s.io/v1":
+        raise BadRequest(f"continue key is not valid: server does not recognize this encoded version {found.get('v', '')}")
+    revision, start = found.get("rv"), found.get("start")
+    if not isinstance(revision, int) or not revision:
+        raise BadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not isinstance(start, str) or not start:
+        raise BadRequest("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
     return start.rstrip("\0"), None if revision == -1 else revision
 
 

@@ -72,7 +72,8 @@ class Writing(Verbs):
             return await self.act(target, namespace, meta.get("name", ""), subresource, obj, options)
         ctx = self.context(options)
         if kind.handler is not None:
-            answer = kind.handler.create(namespace, obj, ctx)
+            named = {"kind": kind.kind, "apiVersion": kind.api_version(kind.storage_version), "metadata": {}}
+            answer = kind.handler.create(namespace, {**named, **obj, "kind": kind.kind}, ctx)
             return Outcome(served.from_storage(answer), None, 201, decoded.warnings)
         name, prefix = meta.get("name"), meta.get("generateName")
         if not name and not prefix:

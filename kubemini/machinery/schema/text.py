@@ -96,13 +96,16 @@ _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 def _json_problem(body: bytes) -> str:
     """Return what Go's scanner says of a text that is no JSON."""
+    odd = -1
     try:
         text = body.decode()
     except UnicodeDecodeError as problem:
-        return f"invalid character {_shown(chr(body[problem.start]))} in string literal"
+        text, odd = body[: problem.start].decode(), problem.start
     try:
         json.loads(text)
     except json.JSONDecodeError as problem:
+        if odd >= 0 and (problem.pos >= len(text) or problem.msg.startswith("Unterminated")):
+            return f"invalid character {_shown(chr(body[odd]))} in string literal"
         return _in_go(problem.msg, problem.pos, text)
     except RecursionError:
         return "exceeded max depth"

@@ -215,7 +215,7 @@ class Resources:
         served, where = asked.served, asked.where
         if where.name:
             raise MethodNotAllowed
-        accept = asked.accept()
+        accept = asked.accept(table=served.kind.handler is None)
         if served.kind.namespaced and where.namespace is None and served.kind.handler is None:
             raise MethodNotAllowed
         body = await self._body(asked)
@@ -225,7 +225,7 @@ class Resources:
 
     async def _act(self, asked: Asked) -> web.StreamResponse:
         where = asked.where
-        accept = asked.accept()
+        accept = asked.accept(table=False)
         body = bodies.parse(await read(asked.request), bodies.media_type(asked.headers.get("Content-Type")), self.schemas)
         options = bodies.write_options(asked.query, asked.caller, "CreateOptions", dry=asked.all("dryRun"))
         tree = body.value if body.value is not None else {}

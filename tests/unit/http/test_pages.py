@@ -1,6 +1,8 @@
 """Documents outside the resource space: health, metrics, version, discovery, OpenAPI; and what every request may be met with."""
 
 import asyncio
+import base64
+import json
 
 import httpx
 import pytest
@@ -13,6 +15,11 @@ from kubemini.machinery.errors import ApiStatus, TooManyRequests
 from kubemini.machinery.openapi.protobuf import encode
 from kubemini.server.options import Caller
 from kubemini.serving import ServedCluster
+
+
+def encoded(tree: Tree) -> str:
+    """Return what a continue token is made of."""
+    return base64.urlsafe_b64encode(json.dumps(tree).encode()).rstrip(b"=").decode()
 
 
 async def test_health(http: httpx.AsyncClient) -> None:
@@ -238,6 +245,36 @@ async def test_an_api_of_a_controller(served: ServedCluster, http: httpx.AsyncCl
     finally:
         served.facade.discovery.apis = before
     assert (await http.get(f"/apis/{group}/v1")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "token,text",
+    [
+        ("a b", "illegal base64 data at input byte 1"),
+        ("abcde", "illegal base64 data at input byte 4"),
+        ("abc", "invalid character 'i' looking for beginning of value"),
+        ("e30", "server does not recognize this encoded version "),
+        (encoded({"v": "v2"}), "server does not recognize this encoded version v2"),
+        (encoded({"v": "meta.k8s.io/v1", "start": "a"}), "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+        (encoded({"v": "meta.k8s.io/v1", "rv": 5}), "encoded start key empty (version meta.k8s.io/v1)"),
+    ],
+)
+async def test_bad_continue_tokens(http: httpx.AsyncClient, token: str, text: str) -> None:
+    """A token that the server did not make is refused with what is wrong about it."""
+    answer = await http.get("/api/v1/namespaces", params={"limit": 1, "continue": token})
+    assert (answer.status_code, answer.json()["message"]) == (400, f"continue key is not valid: {text}")
+
+
+async def test_reviews(http: httpx.AsyncClient) -> None:
+    """An answer names its kind, whether the question did or not; no question can be asked for as a Table."""
+    path, spec = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"resourceAttributes": {"verb": "get", "resource": "pods"}}
+    answer = await http.post(path, json={"spec": spec})
+    head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}}
+    assert list(answer.json().items()) == [*head.items(), ("spec", spec), ("status", {"allowed": True})]
+    table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    assert (await http.post(path, json={"spec": spec}, headers=table)).status_code == 406
+    token = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    assert (await http.post(token, json={"spec": {}}, headers=table)).status_code == 406
 
 
 async def test_table_of_a_scale(http: httpx.AsyncClient) -> None:
