@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubemini.api.kueue.assignments import Domain, decode
+from kubemini.api.kueue.assignments import decode
 from kubemini.api.resources import NODES, PODS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
@@ -318,34 +318,51 @@ class NodeFailures(Controller):
                     raise Unplaceable(
                         f"Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale domain {stale}"
                     )
-            only = self._confined(pod_sets[each["name"]], tree.levels, kept, [leaf.values for leaf in leaves if leaf is not None])
-            finder = Finder(tree, self.hub.cache.flavors[flavor], profile=self.config.on("TASProfileMixed"), only=only)
             missing = sum(domain.pods for domain in lost)
-            found = finder.find({**pod_sets[each["name"]], "topologyRequest": {"unconstrained": True}}, missing)
+            rest = [(leaf.values, domain.pods) for domain, leaf in zip(kept, leaves, strict=True) if leaf is not None]
+            request, only = wish(pod_sets[each["name"]].get("topologyRequest") or {}, tree.levels, rest, missing)
+            finder = Finder(tree, self.hub.cache.flavors[flavor], profile=self.config.on("TASProfileMixed"), only=only)
+            found = finder.find({**pod_sets[each["name"]], "topologyRequest": request}, missing)
             merged: dict[Values, int] = {leaf.values: domain.pods for domain, leaf in zip(kept, leaves, strict=True) if leaf is not None}
             for values, count in found.pods.items():
                 merged[values] = merged.get(values, 0) + count
             assigned.append({**each, "topologyAssignment": places.encoded(tree, merged)})
         return {**workload["status"]["admission"], "podSetAssignments": assigned}
 
-    @staticmethod
-    def _confined(pod_set: Tree, levels: Sequence[str], kept: Sequence[Domain], paths: Sequence[Values]) -> Values | None:
-        """Return the domain in which a replacement has to be: that of the required level, or of the broken slice."""
-        request = pod_set.get("topologyRequest") or {}
-        if not paths:
-            return None
-        slices, size = request.get("podSetSliceRequiredTopology"), request.get("podSetSliceSize", 1)
-        if slices in levels and size > 1:
-            depth = levels.index(slices) + 1
-            sums: dict[Values, int] = {}
-            for domain, path in zip(kept, paths, strict=True):
-                sums[path[:depth]] = sums.get(path[:depth], 0) + domain.pods
-            for path, count in sums.items():
-                if count % size:
-                    return path
-        if request.get("required") in levels:
-            return paths[0][: levels.index(request["required"]) + 1]
-        return None
+
+def wish(request: Tree, levels: Sequence[str], rest: Sequence[tuple[Values, int]], missing: int) -> tuple[Tree, Values | None]:
+    """Return what is asked for pods that lost their places, and the domain where they have to go (None = anywhere); `rest` has the places that are left.
+
+    A broken slice is mended where the rest of it is, in the finest slices that the missing pods make up; else a required level keeps them with the rest.
+    """
+    layers = [(each["topology"], each["size"]) for each in request.get("podsetSliceRequiredTopologyConstraints") or ()]
+    if not layers and request.get("podSetSliceRequiredTopology"):
+        layers = [(request["podSetSliceRequiredTopology"], request.get("podSetSliceSize") or 1)]
+    level = request.get("required") or request.get("preferred")
+    if not rest or (level and level not in levels):
+        return request, None
+    broken = [layer for layer in layers if missing % layer[1]]
+    if broken and missing % layers[0][1]:
+        topology, size = broken[-1]
+        only = _incomplete(levels.index(topology) + 1, size, rest, missing) if topology in levels else None
+        if only is None:
+            return request, None
+        whole = [layer for layer in layers if not missing % layer[1]]
+        mended = {key: value for key, value in request.items() if "lice" not in key}
+        if whole:
+            mended["podSetSliceRequiredTopology"], mended["podSetSliceSize"] = whole[-1]
+        elif not level:
+            mended["unconstrained"] = True
+        return mended, only
+    return request, rest[0][0][: levels.index(request["required"]) + 1] if request.get("required") else None
+
+
+def _incomplete(depth: int, size: int, rest: Sequence[tuple[Values, int]], missing: int) -> Values | None:
+    """Return the domain, of so many values, whose slices the missing pods would make whole."""
+    sums: dict[Values, int] = {}
+    for path, pods in rest:
+        sums[path[:depth]] = sums.get(path[:depth], 0) + pods
+    return next((path for path, pods in sums.items() if not (pods + missing) % size), None)
 
 
 def hosts_of(workload: Tree) -> list[str]:

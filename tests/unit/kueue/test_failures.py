@@ -9,18 +9,20 @@ import pytest
 
 from kubemini import SimCluster
 from kubemini.api.trees import Tree
+from kubemini.controllers.kueue.topology.failures import hosts_of, wish
 from tests.unit.kueue.test_lives import KUEUE, condition, job, play, queues, told
 
 TAINT = {"key": "example.com/broken", "value": "true", "effect": "NoExecute"}
 ENDED = "Pod terminated by Kueue NodeController due to node taint"
 
 
-async def hosts(cluster: SimCluster, *names: str, cpu: str = "1") -> None:
-    """Make nodes of one rack, each with room for one pod, and queues for them."""
-    resources = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
+async def hosts(cluster: SimCluster, *names: str, cpu: str = "1", **racks: str) -> None:
+    """Make nodes of one rack, each with room for one pod, and queues for them; keywords give nodes racks of their own, as ``rack,cpu``."""
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": cluster.env.stamp()}
-    for name in names:
-        labels = {"kubernetes.io/hostname": name, "rack": "r", "pool": "tas"}
+    for name in (*names, *racks):
+        rack, _, size = racks.get(name, f"r,{cpu}").partition(",")
+        resources = {"cpu": size, "memory": "64Gi", "pods": "110"}
+        labels = {"kubernetes.io/hostname": name, "rack": rack, "pool": "tas"}
         status = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
         await cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status})
     built = queues(cpu="100")
@@ -30,11 +32,11 @@ async def hosts(cluster: SimCluster, *names: str, cpu: str = "1") -> None:
     await cluster.settle(30)
 
 
-def placed_job(pods: int = 1, tolerations: list[Tree] | None = None) -> Tree:
+def placed_job(pods: int = 1, tolerations: list[Tree] | None = None, how: str = "required") -> Tree:
     """Return a queued Job that wants to stand within one rack."""
     made = job("j", pods=pods)
     made["spec"]["backoffLimit"] = 6
-    made["spec"]["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}
+    made["spec"]["template"]["metadata"] = {"annotations": {f"kueue.x-k8s.io/podset-{how}-topology": "rack"}}
     if tolerations:
         made["spec"]["template"]["spec"]["tolerations"] = tolerations
     return made
@@ -42,8 +44,6 @@ def placed_job(pods: int = 1, tolerations: list[Tree] | None = None) -> Tree:
 
 async def places(cluster: SimCluster) -> list[str]:
     """Return the hosts that the only Workload has in its assignment."""
-    from kubemini.controllers.kueue.topology.failures import hosts_of
-
     (workload,) = await cluster.list("workload.kueue.x-k8s.io")
     return sorted(hosts_of(workload))
 
@@ -206,3 +206,50 @@ def test_misses_are_tried_again_ever_more_rarely() -> None:
         assert await places(cluster) == ["b"]
 
     play(scenario, kueue={"featureGates": {"TASFailedNodeReplacementFailFast": False}})
+
+
+def test_a_replacement_is_wanted_as_the_place_was() -> None:
+    """Where a rack was preferred, the rack that fits best is looked for, not the fullest host."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await hosts(cluster, a="r1,1", b="r2,3", c="r3,2", d="r3,2")
+        await cluster.apply(placed_job(how="preferred"))
+        await asyncio.sleep(5)
+        assert await places(cluster) == ["a"]
+        await cluster.delete("node/a")
+        await asyncio.sleep(20)
+        assert await places(cluster) == ["b"]
+
+    play(scenario)
+
+
+def test_a_level_that_is_gone_cannot_be_required_of_a_replacement() -> None:
+    """Without the level that a Workload requires, nothing replaces its failed node: it is evicted."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await hosts(cluster, "a", "b")
+        await cluster.apply(placed_job())
+        await asyncio.sleep(5)
+        (was,) = await places(cluster)
+        await cluster.patch("topology/t", {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}})
+        await asyncio.sleep(5)
+        await cluster.delete(f"node/{was}")
+        await asyncio.sleep(10)
+        message = f"Workload was evicted as there was no replacement for unhealthy node(s): {was}"
+        assert ("Normal", "EvictedDueToNodeFailures", message) in await told(cluster, "Workload")
+
+    play(scenario)
+
+
+def test_broken_slices_are_mended_where_they_are() -> None:
+    """Missing pods go to the domain of the slice that they complete, in the finest slices that they make up; whole slices go anywhere."""
+    levels = ["block", "rack", "kubernetes.io/hostname"]
+    layers = {"podsetSliceRequiredTopologyConstraints": [{"topology": "block", "size": 4}, {"topology": "rack", "size": 2}]}
+    rest = [(("b0", "r0", "h0"), 1), (("b0", "r1", "h1"), 2), (("b1", "r0", "h2"), 4)]
+    assert wish({"preferred": "block", **layers}, levels, rest, 1) == ({"preferred": "block"}, ("b0", "r0"))
+    two = {"preferred": "block", "podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2}
+    assert wish({"preferred": "block", **layers}, levels, rest[1:], 2) == (two, ("b0",))
+    assert wish({"preferred": "block", **layers}, levels, rest[2:], 4) == ({"preferred": "block", **layers}, None)
+    assert wish({"required": "block"}, levels, rest, 1) == ({"required": "block"}, ("b0",))
+    only = {"podSetSliceRequiredTopology": "block", "podSetSliceSize": 4}
+    assert wish(only, levels, rest, 1) == ({"unconstrained": True}, ("b0",))
