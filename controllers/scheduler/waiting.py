@@ -83,13 +83,16 @@ class Waiting:
         self._number = 0
 
     def failed(self, key: str, now: float, priority: int, group: Hashable, events: tuple[str, ...]) -> None:
-        """Note a failed attempt: the pod sleeps until one of `events` happens."""
+        """Note a failed attempt: the pod sleeps until one of `events` happens. One that has left its group (it was nominated meanwhile) speaks for that no longer."""
         before = self._attempts.get(key)
         self._number += 1
         self._attempts[key] = Attempt(now, before.count + 1 if before is not None else 1, priority, group, events, self._number)
         self._sleeping[key] = None
-        if group in self._open and self._open[group][1] == key:
-            del self._open[group]
+        tried = self._open.get(before.group) if before is not None else None
+        if before is not None and tried is not None and tried[1] == key:
+            del self._open[before.group]
+            if before.group != group:
+                self._wake_first(before.group, tried[0], now, busy=self._busy())
         for event in events:
             bed = self._beds[event].setdefault(group, [])
             heapq.heappush(bed, (-priority, self._number, key))

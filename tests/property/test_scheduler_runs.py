@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES
@@ -139,8 +139,14 @@ def test_promises_hold_on_good_days(plan: Plan, seed: int) -> None:
     assert run_plan(plan, seed, PERFECT) > 10
 
 
+FULL = ("plain",) * 10 + ("gang", "plain", "plain", "gang")
+CROWD = Plan(tuple(zip(FULL, ("low",) * 6 + ("high",) * 7 + ("low",), (1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 4, 1), strict=True)), ())
+"""A pod is nominated while it tries for its equals: once they slept for ever."""
+
+
 @settings(max_examples=25)
 @given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
+@example(plan=CROWD, seed=1)
 def test_promises_hold_on_bad_days(plan: Plan, seed: int) -> None:
     """With late watches, lost requests, conflicts and restarts as well."""
     assert run_plan(plan, seed, ROUGH) > 10

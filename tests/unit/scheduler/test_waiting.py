@@ -73,6 +73,21 @@ def test_one_tries_for_all() -> None:
     assert line.taken() == ["c"]
 
 
+def test_one_that_left_its_group_speaks_for_it_no_longer() -> None:
+    """A pod that is nominated while it tries for its equals waits by itself from then on: the next of them tries."""
+    line = Line()
+    line.failed("a", group="g", priority=2)
+    line.failed("b", group="g", priority=1)
+    line.waiting.happened(POD_GONE, 1.0)
+    assert line.taken() == ["a"]
+    line.failed("a", priority=2, now=1.0)
+    assert line.taken() == ["b"]
+    line.failed("b", group="g", priority=1, now=1.0)
+    assert line.taken() == []
+    line.waiting.happened(POD_GONE, 2.0)
+    assert sorted(line.taken()) == ["a", "b"]
+
+
 def test_a_newcomer_does_not_lose_the_turn_of_another() -> None:
     """An equal pod that fails while one is being tried for all leaves that one's turn alone."""
     line = Line()
