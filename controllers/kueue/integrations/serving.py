@@ -274,8 +274,9 @@ class StatefulSetController(ServingController):
             return None
         elif replicas == 0:
             await self._hold(workload)
-        elif not await self._resume(owner, workload):
-            await self.follow(owner, workload)
+        elif not await self.follow(owner, workload):
+            # Only then: a Workload that is queued in its former queue may have quota there before it moves
+            await self._resume(owner, workload)
         more = {names.POD_GROUP_FAST_ADMISSION: "true", names.POD_GROUP_SERVING: "true", names.POD_GROUP_POD_INDEX_LABEL: STS_INDEX}
         if replicas > 0:
             for pod in pods:
@@ -310,14 +311,14 @@ class StatefulSetController(ServingController):
 
         await write_status(self._ctx, workload, change)
 
-    async def _resume(self, owner: Tree, workload: Tree) -> bool:
-        """Queue a Workload that was on hold. Tell whether something was written."""
+    async def _resume(self, owner: Tree, workload: Tree) -> None:
+        """Queue a Workload that was on hold."""
         if not on_hold(workload):
-            return False
+            return
         pod_sets = self._pod_sets(owner)
         if [each["count"] for each in pod_sets_of(workload)] != [each["count"] for each in pod_sets]:
             await update_workload(self._ctx, {**workload, "spec": {**workload["spec"], "podSets": pod_sets}})
-            return True
+            return
 
         def change(draft: Draft) -> bool:
             if not on_hold(draft.obj):
@@ -326,7 +327,6 @@ class StatefulSetController(ServingController):
             return True
 
         await write_status(self._ctx, workload, change)
-        return True
 
 
 class LeaderWorkerSetController(ServingController):

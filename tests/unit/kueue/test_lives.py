@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from kubemini import SimCluster, simulate
 from kubemini.api.trees import Tree
 
@@ -421,3 +423,32 @@ def test_a_twin_of_one_that_does_not_fit_is_bypassed() -> None:
         assert condition(await cluster.get(name), "QuotaReserved") == ("False", "WaitingForQuota", words)
 
     play(scenario)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stateful_set_may_change_its_queue_while_it_is_at_zero(seed: int) -> None:
+    """Its Workload, on hold till then, is queued in the new queue when it is scaled up."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await node(cluster)
+        await cluster.apply(queues(local=("lq", "other")))
+        marks = {"kueue.x-k8s.io/queue-name": "lq"}
+        selector = {"matchLabels": {"app": "s"}}
+        pods = {"metadata": {"labels": {"app": "s"}}, "spec": {"containers": template()["containers"]}}
+        spec = {"replicas": 2, "serviceName": "s", "selector": selector, "template": pods}
+        await cluster.apply(
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "default", "labels": marks}, "spec": spec}
+        )
+        await cluster.settle(30)
+        await cluster.patch("statefulset/s", {"spec": {"replicas": 0}})
+        await cluster.settle(60)
+        assert condition(await the_workload(cluster), "QuotaReserved")[:2] == ("False", "OnHold")
+        await cluster.patch("statefulset/s", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+        await cluster.settle(30)
+        await cluster.patch("statefulset/s", {"spec": {"replicas": 1}})
+        await cluster.settle(60)
+        workload = await the_workload(cluster)
+        assert condition(workload, "Admitted")[0] == "True"
+        assert (workload["spec"]["queueName"], workload["spec"]["podSets"][0]["count"]) == ("other", 1)
+
+    play(scenario, seed=seed)
