@@ -6,10 +6,11 @@ downward API and projected volumes. Mirrors ``pkg/kubelet`` (``makeEnvironmentVa
 
 from __future__ import annotations
 
+import posixpath
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kubemini.api.trees import Tree, get_in
 from kubemini.machinery.quantity import nano
@@ -90,14 +91,18 @@ class Inside:
 
     def _data(self, plural: str, name: str) -> dict[str, str]:
         """Return the data of a ConfigMap or Secret as text."""
+        return {key: value.decode(errors="replace") for key, value in self._bytes(plural, name).items()}
+
+    def _bytes(self, plural: str, name: str) -> dict[str, bytes]:
+        """Return the data of a ConfigMap or Secret."""
         found = self.reader.get(plural, self.namespace, name)
         if found is None:
             return {}
         data: Mapping[str, str] = found.get("data") or {}
         if plural == "configmaps":
             binary: Mapping[str, str] = found.get("binaryData") or {}
-            return {**data, **{key: _decoded(value) for key, value in binary.items()}}
-        return {key: _decoded(value) for key, value in data.items()}
+            return {**{key: value.encode() for key, value in data.items()}, **{key: b64decode(value) for key, value in binary.items()}}
+        return {key: b64decode(value) for key, value in data.items()}
 
     def field(self, path: str) -> str:
         """Return what the downward API gives for a field path."""
@@ -130,9 +135,17 @@ class Inside:
 
     # ------------------------------------------------------------------ files
 
-    def files(self) -> dict[str, str]:
+    def mounts(self) -> Iterator[tuple[str, str]]:
+        """Yield where whole volumes are mounted, and the name of each that can be written (an ``emptyDir``), "" for others."""
+        empty = {volume["name"] for volume in self.pod["spec"].get("volumes") or () if "emptyDir" in volume}
+        for mount in self.container.get("volumeMounts") or ():
+            if not mount.get("subPath"):
+                yield posixpath.normpath(mount["mountPath"]), mount["name"] if mount["name"] in empty and not mount.get("readOnly") else ""
+
+    def files(self) -> dict[str, bytes]:
         """Return the files that Kubernetes puts into the container, by absolute path."""
-        found = {"/etc/hostname": f"{self.hostname}\n", "/etc/hosts": self._hosts(), "/etc/resolv.conf": self._resolver()}
+        texts = {"/etc/hostname": f"{self.hostname}\n", "/etc/hosts": self._hosts(), "/etc/resolv.conf": self._resolver()}
+        found = {path: text.encode() for path, text in texts.items()}
         volumes: dict[str, Tree] = {volume["name"]: volume for volume in self.pod["spec"].get("volumes") or ()}
         for mount in self.container.get("volumeMounts") or ():
             volume = volumes.get(mount["name"])
@@ -146,29 +159,29 @@ class Inside:
             found |= {f"{mount['mountPath'].rstrip('/')}/{path}": text for path, text in inside.items()}
         return found
 
-    def _payload(self, volume: Tree) -> dict[str, str]:
+    def _payload(self, volume: Tree) -> dict[str, bytes]:
         if "configMap" in volume:
-            return _picked(volume["configMap"], self._data("configmaps", volume["configMap"].get("name", "")))
+            return _picked(volume["configMap"], self._bytes("configmaps", volume["configMap"].get("name", "")))
         if "secret" in volume:
-            return _picked(volume["secret"], self._data("secrets", volume["secret"].get("secretName", "")))
+            return _picked(volume["secret"], self._bytes("secrets", volume["secret"].get("secretName", "")))
         if "downwardAPI" in volume:
             return dict(self._downward(volume["downwardAPI"]))
-        found: dict[str, str] = {}
+        found: dict[str, bytes] = {}
         for source in (volume.get("projected") or {}).get("sources") or ():
             if "configMap" in source:
-                found |= _picked(source["configMap"], self._data("configmaps", source["configMap"].get("name", "")))
+                found |= _picked(source["configMap"], self._bytes("configmaps", source["configMap"].get("name", "")))
             elif "secret" in source:
-                found |= _picked(source["secret"], self._data("secrets", source["secret"].get("name", "")))
+                found |= _picked(source["secret"], self._bytes("secrets", source["secret"].get("name", "")))
             elif "downwardAPI" in source:
                 found |= dict(self._downward(source["downwardAPI"]))
         return found
 
-    def _downward(self, source: Tree) -> Iterator[tuple[str, str]]:
+    def _downward(self, source: Tree) -> Iterator[tuple[str, bytes]]:
         for item in source.get("items") or ():
             if "fieldRef" in item:
-                yield item["path"], self.field(item["fieldRef"].get("fieldPath", ""))
+                yield item["path"], self.field(item["fieldRef"].get("fieldPath", "")).encode()
             elif "resourceFieldRef" in item:
-                yield item["path"], self.resource(item["resourceFieldRef"])
+                yield item["path"], self.resource(item["resourceFieldRef"]).encode()
 
     def _hosts(self) -> str:
         lines = ["# Kubernetes-managed hosts file.", "127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback"]
@@ -208,12 +221,8 @@ def _variables_of(service: Tree | None) -> Iterator[tuple[str, str]]:
             yield f"{name}_SERVICE_PORT_{port['name'].upper().replace('-', '_')}", str(port["port"])
 
 
-def _picked(source: Tree, data: Mapping[str, str]) -> dict[str, str]:
+def _picked(source: Tree, data: Mapping[str, bytes]) -> dict[str, bytes]:
     items: list[Tree] = source.get("items") or []
     if not items:
         return dict(data)
     return {item["path"]: data[item["key"]] for item in items if item.get("key") in data}
-
-
-def _decoded(value: Any) -> str:
-    return b64decode(value).decode(errors="replace")

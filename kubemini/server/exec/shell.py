@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubemini.machinery.duration import seconds as parse_duration
+from kubemini.server.exec.archives import Misused, ordered, packed, received, unpacked
 from kubemini.server.exec.container import NAMESERVER, Inside
+from kubemini.server.exec.disk import Disk, DiskError
 from kubemini.server.exec.syntax import NotUnderstood, steps
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -25,6 +27,8 @@ NOT_FOUND: Final = 127
 SYNTAX: Final = 2
 SHELLS: Final = ("sh", "bash", "ash", "dash")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_PIPE: Final = 1 << 15
+"""How much of an archive is sent at once."""
 _PROMPT: Final = b"/ # "
 
 
@@ -46,6 +50,7 @@ class Shell:
     def __init__(
         self,
         inside: Inside,
+        disk: Disk,
         *,
         out: Write,
         err: Write,
@@ -55,6 +60,7 @@ class Shell:
         lookup: Lookup,
     ) -> None:
         self._inside = inside
+        self._disk = disk
         self._out = out
         self._err = err
         self._stdin = stdin
@@ -183,30 +189,120 @@ class Shell:
             while self._stdin is not None and (data := await self._stdin.read(1 << 16)):
                 await self._out(data)
             return 0
-        files, code = self._inside.files(), 0
+        files, code = self._disk.files(), 0
         for word in words:
             path = self._path(word)
             if path in files:
-                await self._out(files[path].encode())
+                await self._out(files[path])
             else:
-                code = 1
-                why = "Is a directory" if any(each.startswith(f"{path.rstrip('/')}/") for each in files) else "No such file or directory"
-                await self._err(f"cat: {word}: {why}\n".encode())
+                why = "Is a directory" if self._disk.is_folder(path) else "No such file or directory"
+                code = await self._fails("cat", word, why)
         return code
 
     async def _ls(self, words: list[str]) -> int:
-        files, code = self._inside.files(), 0
+        files, code = [*self._disk.files(), *self._disk.folders()], 0
         for word in [each for each in words if not each.startswith("-")] or ["."]:
             path = self._path(word)
             head = "/" if path == "/" else f"{path}/"
             names = sorted({each.removeprefix(head).partition("/")[0] for each in files if each.startswith(head)})
-            if path in files:
+            if path in files and not self._disk.is_folder(path):
                 names = [word]
-            elif not names and path != "/":
-                await self._err(f"ls: {word}: No such file or directory\n".encode())
-                code = 1
+            elif not names and not self._disk.is_folder(path):
+                code = await self._fails("ls", word, "No such file or directory")
             await self._out("".join(f"{name}\n" for name in names).encode())
         return code
+
+    async def _test(self, words: list[str]) -> int:
+        return int(not self._holds([word for word in words if word != "]"]))
+
+    def _holds(self, words: list[str]) -> bool:
+        if words[:1] == ["!"]:
+            return not self._holds(words[1:])
+        if len(words) == 3 and words[1] in ("=", "==", "!="):
+            return (words[0] == words[2]) == (words[1] != "!=")
+        if len(words) == 2 and words[0] in ("-n", "-z"):
+            return bool(words[1]) == (words[0] == "-n")
+        if len(words) != 2:
+            return bool(words and words[0])
+        path = self._path(words[1])
+        found = self._disk.files().get(path)
+        folder = self._disk.is_folder(path)
+        return {"-d": folder, "-f": found is not None, "-e": folder or found is not None, "-s": bool(found)}.get(words[0], False)
+
+    async def _mkdir(self, words: list[str]) -> int:
+        code, parents = 0, "-p" in words
+        for word in words:
+            path = self._path(word)
+            if word.startswith("-") or (parents and self._disk.is_folder(path)):
+                continue
+            wanted = [path]
+            while parents and not self._disk.is_folder(posixpath.dirname(wanted[0])):
+                wanted.insert(0, posixpath.dirname(wanted[0]))
+            try:
+                for each in wanted:
+                    self._disk.make_folder(each)
+            except DiskError as problem:
+                code = await self._fails("mkdir", f"can't create directory '{word}'", str(problem))
+        return code
+
+    async def _rm(self, words: list[str]) -> int:
+        flags = "".join(word for word in words if word.startswith("-"))
+        code = 0
+        for word in [each for each in words if not each.startswith("-")]:
+            path = self._path(word)
+            if self._disk.is_folder(path) and "r" not in flags and "R" not in flags:
+                code = await self._fails("rm", f"'{word}'", "is a directory")
+                continue
+            try:
+                self._disk.remove(path)
+            except DiskError as problem:
+                if "f" not in flags or str(problem) != "No such file or directory":
+                    code = await self._fails("rm", f"can't remove '{word}'", str(problem))
+        return code
+
+    async def _tee(self, words: list[str]) -> int:
+        data = await self._stdin.read() if self._stdin is not None else b""
+        await self._out(data)
+        code = 0
+        for word in [each for each in words if not each.startswith("-")]:
+            path = self._path(word)
+            try:
+                before = self._disk.files().get(path, b"") if "-a" in words else b""
+                self._disk.write(path, before + data)
+            except DiskError as problem:
+                code = await self._fails("tee", word, str(problem))
+        return code
+
+    async def _tar(self, words: list[str]) -> int:
+        try:
+            order = ordered(words)
+        except Misused as problem:
+            await self._err(f"tar: {problem}\n".encode())
+            return 2
+        folder = self._path(order.folder or ".")
+        if not self._disk.is_folder(folder):
+            await self._err(f"tar: {order.folder}: Cannot open: No such file or directory\ntar: Error is not recoverable: exiting now\n".encode())
+            return 2
+        if order.mode == "c":
+            data, said = packed(self._disk, folder, order.paths)
+            failed = any("Cannot stat" in text for text in said)
+        else:
+            data = b""
+            try:
+                said = unpacked(self._disk, folder, await received(self._stdin) if self._stdin is not None else b"")
+            except DiskError as problem:
+                said = [f"write error: {problem}"]
+            failed = bool(said)
+        said += ["Exiting with failure status due to previous errors"] if failed else []
+        # First what is to be said: who reads an archive goes at its end
+        await self._err("".join(f"tar: {text}\n" for text in said).encode())
+        for start in range(0, len(data), _PIPE):
+            await self._out(data[start : start + _PIPE])
+        return 2 if failed else 0
+
+    async def _fails(self, program: str, subject: str, why: str) -> int:
+        await self._err(f"{program}: {subject}: {why}\n".encode())
+        return 1
 
     async def _cd(self, words: list[str]) -> int:
         self._folder = self._path(words[0] if words else self._variables["HOME"])
@@ -271,6 +367,7 @@ _COMMANDS: Final[dict[str, Callable[[Shell, list[str]], Awaitable[int]]]] = {
     name: getattr(Shell, method)
     for name, method in {
         ":": "_true",
+        "[": "_test",
         "cat": "_cat",
         "cd": "_cd",
         "date": "_date",
@@ -283,11 +380,16 @@ _COMMANDS: Final[dict[str, Callable[[Shell, list[str]], Awaitable[int]]]] = {
         "hostname": "_hostname",
         "id": "_id",
         "ls": "_ls",
+        "mkdir": "_mkdir",
         "nproc": "_nproc",
         "nslookup": "_nslookup",
         "printenv": "_env",
         "pwd": "_pwd",
+        "rm": "_rm",
         "sleep": "_sleep_command",
+        "tar": "_tar",
+        "tee": "_tee",
+        "test": "_test",
         "true": "_true",
         "uname": "_uname",
         "whoami": "_whoami",

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, InternalError, NotFound
-from kubemini.server.exec import Inside, NotExecutable, Shell
+from kubemini.server.exec import Disks, Inside, NotExecutable, Shell
 from kubemini.server.http import channels
 from kubemini.server.http.app import Facade
 from kubemini.server.http.bodies import truth
@@ -20,6 +20,7 @@ from kubemini.server.subresources.log import Log, LogOptions, chosen_container
 def install(facade: Facade) -> None:
     """Serve exec and attach."""
     server = facade.server
+    disks = Disks(server.reader)
 
     async def execute(asked: Asked) -> web.StreamResponse:
         pod, container = _running(server, asked)
@@ -27,8 +28,10 @@ def install(facade: Facade) -> None:
         if not command:
             raise BadRequest("you must specify at least 1 command for the container")
         stream, first = _channels(asked)
+        inside = Inside(pod, container, server.reader)
         shell = Shell(
-            Inside(pod, container, server.reader),
+            inside,
+            disks.of(inside),
             out=stream.out,
             err=stream.err,
             stdin=stream.stdin if _wants(asked, "stdin") else None,

@@ -1,6 +1,8 @@
 """Logs, exec, attach and the ways into pods."""
 
+import io
 import json
+import tarfile
 from typing import Any
 
 import aiohttp
@@ -53,10 +55,16 @@ async def status(served: ServedCluster, **of: Any) -> dict[str, Any]:
     return await served.client.patch(PODS, "p", {"status": state(**of)}, namespace="default", subresource="status")
 
 
-async def run(
-    served: ServedCluster, *command: str, stdin: str | None = None, protocol: str = "v5.channel.k8s.io", **more: str
-) -> tuple[str, str, dict[str, Any]]:
+async def run(served: ServedCluster, *command: str, stdin: str | None = None, **more: str) -> tuple[str, str, dict[str, Any]]:
     """Run a command as kubectl exec does; return both outputs and the Status at the end."""
+    out, err, status = await piped(served, *command, stdin=None if stdin is None else stdin.encode(), **more)
+    return out.decode(), err, status
+
+
+async def piped(
+    served: ServedCluster, *command: str, stdin: bytes | None = None, protocol: str = "v5.channel.k8s.io", **more: str
+) -> tuple[bytes, str, dict[str, Any]]:
+    """The same with bytes."""
     query = [("command", word) for word in command] + [("stdout", "true"), ("stderr", "true"), *more.items()]
     if stdin is not None:
         query.append(("stdin", "true"))
@@ -64,11 +72,11 @@ async def run(
     address = f"{served.listener.url}{POD}/exec"
     async with aiohttp.ClientSession() as session, session.ws_connect(address, params=query, protocols=[protocol]) as socket:
         if stdin is not None:
-            await socket.send_bytes(b"\0" + stdin.encode())
+            await socket.send_bytes(b"\0" + stdin)
             await socket.send_bytes(bytes([255, 0]))
         async for message in socket:
             outputs[message.data[0]] += message.data[1:]
-    return outputs[1].decode(), outputs[2].decode(), json.loads(outputs[3])
+    return outputs[1], outputs[2].decode(), json.loads(outputs[3])
 
 
 @pytest.mark.usefixtures("pod")
@@ -188,3 +196,72 @@ async def test_names(served: ServedCluster, command: tuple[str, ...], out: str, 
     found = int(end["details"]["causes"][0]["message"]) if end["status"] == "Failure" else 0
     assert found == code
     assert out in written
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def packed(**files: bytes) -> bytes:
+    """Return an archive as a client pipes it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def content(archive: bytes) -> dict[str, bytes]:
+    """Return the files of an archive."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        return {each.name: opened.extractfile(each).read() for each in opened if each.isfile()}  # type: ignore[union-attr]
+
+
+async def test_files_are_copied_out(served: ServedCluster, pod: dict[str, Any]) -> None:
+    """`kubectl cp` from a pod: tar packs files and folders as Kubernetes put them there, and says what is missing."""
+    out, err, status = await piped(served, "tar", "cf", "-", "/etc/m")
+    assert (content(out), err, status["status"]) == (
+        {"etc/m/a.txt": b"hello\n", "etc/m/K": b"v"},
+        "tar: Removing leading `/' from member names\n",
+        "Success",
+    )
+    _, err, status = await piped(served, "tar", "cf", "-", "nope")
+    assert (err.splitlines()[0], status["details"]["causes"][0]["message"]) == ("tar: nope: Cannot stat: No such file or directory", "2")
+
+
+async def test_files_are_copied_in(served: ServedCluster, pod: dict[str, Any]) -> None:
+    """`kubectl cp` to a pod: what is unpacked stays for later commands, is gone when the container restarts, and volumes of objects are read-only."""
+    assert (await run(served, "test", "-d", "/tmp"))[2]["status"] == "Success"
+    assert (await run(served, "test", "-d", "/tmp/x"))[2]["status"] == "Failure"
+    await piped(served, "tar", "-xmf", "-", "-C", "/tmp", stdin=packed(x=b"\x00\xff", **{"deep/y": b"why"}))
+    assert content((await piped(served, "tar", "cf", "-", "-C", "/tmp", "x", "deep"))[0]) == {"x": b"\x00\xff", "deep/y": b"why"}
+    assert (await run(served, "cat", "/tmp/deep/y"))[0] == "why"
+    _, err, status_ = await piped(served, "tar", "-xmf", "-", "-C", "/etc/m", stdin=packed(z=b"1"))
+    assert (err.splitlines()[0], status_["status"]) == ("tar: z: Cannot open: Read-only file system", "Failure")
+    again = state(running={"startedAt": STARTED})
+    again["containerStatuses"][0]["restartCount"] = 1
+    await served.client.patch(PODS, "p", {"status": again}, namespace="default", subresource="status")
+    assert (await run(served, "cat", "/tmp/deep/y"))[1] == "cat: /tmp/deep/y: No such file or directory\n"
+
+
+async def test_folders_and_files_by_hand(served: ServedCluster, pod: dict[str, Any]) -> None:
+    """mkdir, tee, rm, test and ls agree on what is there."""
+    await run(served, "tee", "/tmp/t", stdin="one")
+    script = "mkdir -p /a/b && [ -d /a/b ] && echo made; test -f /tmp/t && cat /tmp/t; echo; rm /tmp/t; ls /tmp/t; rm -r /a; test -e /a || echo gone"
+    out, err, _ = await run(served, "sh", "-c", script)
+    assert (out, err) == ("made\none\ngone\n", "ls: /tmp/t: No such file or directory\n")
+
+
+async def test_containers_share_an_empty_dir(served: ServedCluster) -> None:
+    """What one container writes into an emptyDir another finds, where it has mounted it."""
+    volumes = [{"name": "e", "emptyDir": {}}]
+    containers = [
+        {"name": name, "image": "i", "volumeMounts": [{"name": "e", "mountPath": path}]} for name, path in (("c", "/data"), ("d", "/shared"))
+    ]
+    spec = {"nodeName": "n", "volumes": volumes, "containers": containers}
+    await served.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
+    running = {"phase": "Running"}
+    await served.client.patch(PODS, "p", {"status": running}, namespace="default", subresource="status")
+    await run(served, "tee", "/data/f", stdin="shared", container="c")
+    assert (await run(served, "cat", "/shared/f", container="d"))[0] == "shared"
