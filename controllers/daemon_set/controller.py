@@ -176,6 +176,9 @@ class DaemonSetController(Controller):
         await self._apply(daemon_set, daemon, step)
         if not self._writer.expectations.satisfied(daemon_set["metadata"]["uid"]):
             return again
+        if step.create or step.delete:
+            # What was just done is seen already: a pod that was made counts as one that does not serve yet
+            by_node = await self._by_node(daemon_set)
         if (daemon_set["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
             await self._apply(daemon_set, daemon, self._update(daemon_set, daemon, by_node))
         live = {
@@ -256,11 +259,13 @@ class DaemonSetController(Controller):
         return None
 
     def _update(self, daemon_set: Tree, daemon: Daemon, by_node: dict[str, list[Tree]]) -> Step:
-        desired = sum(1 for node in self._nodes.list() if daemon.runs_on(node)[0])
-        most_surge, most_unavailable = limits(daemon_set, desired)
+        nodes = {node["metadata"]["name"] for node in self._nodes.list() if daemon.runs_on(node)[0]}
+        most_surge, most_unavailable = limits(daemon_set, len(nodes))
         available = partial(self._available, daemon_set)
         ordered = {name: by_node[name] for name in sorted(by_node)}
-        return surge(daemon, ordered, most_surge, available) if most_surge else replace(daemon, ordered, most_unavailable, available)
+        if most_surge:
+            return surge(daemon, ordered, most_surge, nodes, available)
+        return replace(daemon, ordered, most_unavailable, available)
 
     def _available(self, daemon_set: Tree, pod: Tree) -> bool:
         return is_available(pod, daemon_set["spec"].get("minReadySeconds", 0), self._ctx.env.now())

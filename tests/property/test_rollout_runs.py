@@ -78,6 +78,28 @@ class Binder:
             await self._cluster.client.act(PODS, meta["name"], "binding", body, namespace=meta["namespace"])
 
 
+class Served:
+    """Counts the nodes with a pod that is Ready, and notes the least from `watching` on."""
+
+    def __init__(self) -> None:
+        self.least = 99
+        self.watching = False
+        self._ready: dict[str, str] = {}
+
+    def replace(self, objects: Any) -> None:
+        """Nothing is there at first."""
+
+    def change(self, type_: str, obj: Any) -> None:
+        """Take a change and count."""
+        conditions = {each["type"]: each["status"] for each in (obj.get("status") or {}).get("conditions") or ()}
+        if type_ == "DELETED" or "deletionTimestamp" in obj["metadata"] or conditions.get("Ready") != "True":
+            self._ready.pop(obj["metadata"]["name"], None)
+        else:
+            self._ready[obj["metadata"]["name"]] = obj["spec"]["nodeName"]
+        if self.watching:
+            self.least = min(self.least, len(set(self._ready.values())))
+
+
 STEPS = st.tuples(st.sampled_from(["roll", "back", "scale", "fail", "delete", "wait", "pause", "resume", "history"]), st.integers(0, 5))
 
 
@@ -273,6 +295,50 @@ def test_daemon_sets_come_to_rest(steps: list[tuple[str, int]], rolling: dict[st
         assert status["numberMisscheduled"] == status.get("numberUnavailable", 0) == 0
 
     simulate(scenario, seed=seed, faults=faults, controllers=CONTROLLERS)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(["roll", "roll", "wait", "restart"]), st.integers(0, 14)), max_size=8),
+    st.sampled_from([{"maxUnavailable": 1}, {"maxUnavailable": 2}, {"maxSurge": 1, "maxUnavailable": 0}, {"maxSurge": "100%", "maxUnavailable": 0}]),
+    st.integers(0, 2**16),
+    FAULTS,
+)
+@example([("roll", 1), ("wait", 1), ("roll", 0)], {"maxUnavailable": 1}, 0, Faults())
+def test_updates_of_daemon_sets_keep_serving(steps: list[tuple[str, int]], rolling: dict[str, Any], seed: int, faults: Faults) -> None:
+    """As many nodes as promised have a pod that serves at all times, whatever the updates are like: stuck ones, back and forth, through restarts."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        client = cluster.client
+        for number in range(3):
+            await client.create(NODES, {"metadata": {"name": f"n-{number}"}, "spec": {}})
+        await cluster.settle(10)
+        served = Served()
+        client.watch(PODS, served)
+        spec = {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "c", "image": "i"}]},
+            },
+            "updateStrategy": {"rollingUpdate": rolling},
+        }
+        await client.create(DAEMON_SETS, {"metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        await cluster.settle(60)
+        await cluster.env.sleep(10)
+        served.watching = True
+        for action, number in steps:
+            if action == "roll":
+                annotations = {"v": str(number // 3), "kubemini.dev/hold": (None, "running", "pending")[number % 3]}
+                await cluster.patch("daemonset/d", {"spec": {"template": {"metadata": {"annotations": annotations}}}})
+            elif action == "wait":
+                await cluster.env.sleep(number / 2)
+            else:
+                await cluster.restart("kube-controller-manager")
+        await cluster.settle(300)
+        assert served.least >= 3 - rolling["maxUnavailable"]
+
+    simulate(scenario, seed=seed, faults=faults, fleet="none")
 
 
 @settings(max_examples=25)

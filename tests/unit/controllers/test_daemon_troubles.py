@@ -60,3 +60,42 @@ def test_a_refused_pod_does_not_keep_the_status_back() -> None:
     status = simulate(scenario, fleet="none")
     counts = ("observedGeneration", "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberUnavailable")
     assert [status.get(each) for each in counts] == [1, 3, 1, 1, 2]
+
+
+def test_a_surge_that_no_longer_tolerates_a_node_leaves_it() -> None:
+    """No pod is made there that could not be placed, which the update would wait for."""
+
+    async def scenario(cluster: SimCluster) -> list[list[Any]]:
+        client = cluster.client
+        for name in ("n-0", "n-1"):
+            taints = [{"key": "k", "effect": "NoSchedule"}] if name == "n-0" else []
+            await client.create(NODES, {"metadata": {"name": name}, "spec": {"taints": taints}})
+
+        def template(tolerations: list[dict[str, str]]) -> dict[str, Any]:
+            return {"metadata": {"labels": {"app": "d"}}, "spec": {"tolerations": tolerations, "containers": [{"name": "c", "image": "i"}]}}
+
+        async def pods() -> list[Any]:
+            found: list[Any] = [*await client.list(PODS, "default")]
+            live = [each["spec"] for each in found if "deletionTimestamp" not in each["metadata"]]
+            return sorted((spec.get("nodeName", "none"), {"operator": "Exists"} in spec["tolerations"]) for spec in live)
+
+        strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        spec = {
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": template([{"operator": "Exists"}]),
+            "updateStrategy": strategy,
+            "minReadySeconds": 5,
+        }
+        await client.create(DAEMON_SETS, {"metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+        await cluster.settle(20)
+        seen = [await pods()]
+        await client.patch(DAEMON_SETS, "d", {"spec": {"template": template([])}}, namespace="default")
+        await cluster.env.sleep(3)
+        seen.append(await pods())
+        await cluster.settle(30)
+        return [*seen, await pods()]
+
+    before, during, after = simulate(scenario, fleet="none")
+    assert before == [("n-0", True), ("n-1", True)]
+    assert during == [("n-1", False), ("n-1", True)]
+    assert after == [("n-1", False)]

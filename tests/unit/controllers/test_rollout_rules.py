@@ -248,7 +248,7 @@ def available(each: dict[str, Any]) -> bool:
 
 
 def test_replacing_keeps_enough_available() -> None:
-    """Unavailable old pods go at once; of the others as many as the limit leaves."""
+    """Unavailable old pods go at once and count, as do unavailable new ones; of the others as many as the limit leaves."""
     by_node = {
         "a": [daemon_pod("a", "old")],
         "b": [daemon_pod("b", "old", ready=False)],
@@ -257,11 +257,12 @@ def test_replacing_keeps_enough_available() -> None:
         "e": [daemon_pod("e", "old")],
     }
     assert [each["metadata"]["name"] for each in replace(DAEMON, by_node, 1, available).delete] == ["b"]
-    assert [each["metadata"]["name"] for each in replace(DAEMON, by_node, 2, available).delete] == ["b", "a"]
+    assert [each["metadata"]["name"] for each in replace(DAEMON, by_node, 2, available).delete] == ["b"]
+    assert [each["metadata"]["name"] for each in replace(DAEMON, by_node, 3, available).delete] == ["b", "a"]
 
 
 def test_surging_puts_new_beside_old() -> None:
-    """New pods are made beside old ones up to the limit; an old one goes when its successor is available, or when it is not itself."""
+    """New pods are made beside old ones up to the limit, and beside those that do not serve; an old one goes when its successor is available."""
     by_node = {
         "a": [daemon_pod("a", "old")],
         "b": [daemon_pod("b", "old", ready=False)],
@@ -269,9 +270,18 @@ def test_surging_puts_new_beside_old() -> None:
         "d": [daemon_pod("d", "old"), daemon_pod("d2", "new")],
         "e": [daemon_pod("e", "old")],
     }
-    found = surge(DAEMON, by_node, 2, available)
+    found = surge(DAEMON, by_node, 2, set(by_node), available)
     assert [each["metadata"]["name"] for each in found.delete] == ["d"]
     assert found.create == ["b", "a"]
+
+
+def test_surging_leaves_nodes_that_are_no_longer_wanted() -> None:
+    """No pod is made there: an old one that does not serve goes at once, one that serves when enough others do."""
+    by_node = {"a": [daemon_pod("a", "old")], "b": [daemon_pod("b", "old", ready=False)], "c": [daemon_pod("c", "new", ready=False)]}
+    early = surge(DAEMON, by_node, 1, {"c"}, available)
+    assert ([each["metadata"]["name"] for each in early.delete], early.create) == (["b"], [])
+    late = surge(DAEMON, {**by_node, "c": [daemon_pod("c", "new")]}, 1, {"c"}, available)
+    assert ([each["metadata"]["name"] for each in late.delete], late.create) == (["b", "a"], [])
 
 
 def test_daemons_fit_by_selector_and_taints() -> None:
