@@ -301,7 +301,8 @@ class Scheduler(Controller):
         if fresh is None or fresh["metadata"]["uid"] != info.uid:
             return
         stored = await write_status(self._ctx, fresh, change)
-        if stored is not None and news:
+        if stored is not None and (news or reason == names.MISCONFIGURED):
+            # The controller may have written of a misfit before anybody tried it: that is told all the same
             self._ctx.recorder.event(stored, "Warning", reason, entry.message)
 
 

@@ -349,14 +349,16 @@ class WorkloadController(Controller):
         if problem is not None:
             reservation.refuse(draft, problem[0] if fine else names.INADMISSIBLE, problem[1])
             return
-        if condition is None or condition["status"] == "True" or not fine:
+        if not fine or (condition is not None and condition["status"] == "True"):
             return
         wrong = self._misfit(tree, local)
         if wrong:
             reservation.refuse(draft, names.MISCONFIGURED, wrong)
             return
-        reason = condition["reason"]
-        if reason in BYPASSING:
+        if condition is None and not self.config.on("UnadmittedWorkloadsExplicitStatus"):
+            return
+        reason = condition["reason"] if condition is not None else ""
+        if not reason or reason in BYPASSING:
             twins = self.hub.no_fit(key_of(tree))
             if twins:
                 reservation.refuse(draft, twins, "Bypassed scheduling evaluation because an equivalent workload recently failed")

@@ -90,6 +90,7 @@ DEFAULTS: dict[str, bool] = {
     "TASRecomputeAssignmentWithinSchedulingCycle": True,
     "TASAssignmentsEncodingByHostnamePrefix": True,
     "SkipReassignmentForPodOwnedWorkloads": True,
+    "UnadmittedWorkloadsExplicitStatus": False,
     "UnadmittedWorkloadsObservability": True,
     "LocalQueueMetrics": True,
     "MetricsForCohorts": True,

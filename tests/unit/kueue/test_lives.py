@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -452,3 +453,26 @@ def test_a_stateful_set_may_change_its_queue_while_it_is_at_zero(seed: int) -> N
         assert (workload["spec"]["queueName"], workload["spec"]["podSets"][0]["count"]) == ("other", 1)
 
     play(scenario, seed=seed)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_what_is_said_before_the_first_try(explicit: bool) -> None:  # noqa: FBT001
+    """Behind a head that blocks its queue, a Workload that can never be admitted is told so; others only with ``UnadmittedWorkloadsExplicitStatus``."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply(queues(cpu="1", queueingStrategy="StrictFIFO"))
+        limits = {"limits": [{"type": "Container", "min": {"cpu": "900m"}}]}
+        await cluster.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": "default"}, "spec": limits})
+        small = job("small")
+        small["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "500m"}
+        for each in (job("head", pods=2), small, job("fine")):
+            await cluster.apply(each)
+            await asyncio.sleep(3)
+        found = {each["metadata"]["ownerReferences"][0]["name"]: each for each in await cluster.list("workload.kueue.x-k8s.io")}
+        assert condition(found["head"], "QuotaReserved")[1] == "ExceedsMaxQuota"
+        assert condition(found["small"], "QuotaReserved")[1] == "Misconfigured"
+        assert condition(found["small"], "Admitted")[1] == "NoReservation"
+        said = {each["type"]: each["reason"] for each in found["fine"]["status"]["conditions"] if each["type"] != "PodsReady"}
+        assert said == ({"QuotaReserved": "PendingEvaluation", "Admitted": "NoReservation"} if explicit else {})
+
+    play(scenario, kueue={"featureGates": {"UnadmittedWorkloadsExplicitStatus": explicit}})
