@@ -144,7 +144,8 @@ class Served:
         if self.version.name == self.kind.storage_version:
             return tree
         if self.version.to_storage is not None:
-            return self.version.to_storage(tree)
+            # A body need not say its kind, which the path tells
+            return self.version.to_storage(tree if tree.get("kind") else {**tree, "kind": self.kind.kind})
         return {**tree, "apiVersion": self.kind.api_version(self.kind.storage_version)}
 
 

@@ -68,3 +68,14 @@ async def test_hollow_objects(everything: httpx.AsyncClient) -> None:
                 if patched.status_code >= 500:
                     broken.append((kind, {"patch": {"spec": None}}, patched.json()["message"]))
     assert broken == []
+
+
+async def test_bodies_without_a_kind(http: httpx.AsyncClient) -> None:
+    """A body need not say its kind, in no version of a kind: the path tells."""
+    for version in ("v1beta1", "v1beta2"):
+        path = f"/apis/kueue.x-k8s.io/{version}/resourceflavors"
+        made = await http.post(path, json={"metadata": {"name": version}})
+        assert (made.status_code, made.json()["kind"], made.json()["apiVersion"]) == (201, "ResourceFlavor", f"kueue.x-k8s.io/{version}")
+        body = {"metadata": {"name": version, "labels": {"a": "b"}, "resourceVersion": made.json()["metadata"]["resourceVersion"]}}
+        put = await http.put(f"{path}/{version}", json=body)
+        assert (put.status_code, put.json()["metadata"]["labels"]) == (200, {"a": "b"})
