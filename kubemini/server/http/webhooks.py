@@ -107,7 +107,7 @@ class UserWebhooks(AsyncAdmission):
         served = hook.matcher.served(request)
         if served is None:
             return False
-        response = await self._ask(hook, served, request)
+        response = await self._ask(hook, served, request, mutating=True)
         if response is None or not response.get("patch"):
             return False
         try:
@@ -129,7 +129,7 @@ class UserWebhooks(AsyncAdmission):
             if isinstance(answer, BaseException):
                 raise answer
 
-    async def _ask(self, hook: _Hook, served: Served, request: AdmissionRequest) -> Tree | None:
+    async def _ask(self, hook: _Hook, served: Served, request: AdmissionRequest, *, mutating: bool = False) -> Tree | None:
         """Return a webhook's consent, None where it is not asked or its failure is ignored. Raise `Denied`, `InternalError`."""
         from kubemini.server.policies.conditions import ConditionFailed, conditions_hold
         from kubemini.server.policies.scopes import permissions
@@ -141,7 +141,7 @@ class UserWebhooks(AsyncAdmission):
             scope = {"object": obj, "oldObject": old, "request": attributes, "namespaceObject": None, **permissions(request, attributes)}
             if not conditions_hold(hook.tree.get("matchConditions") or (), scope):
                 return None
-            response = await self._caller.call(hook, {**attributes, "object": obj, "oldObject": old})
+            response = await self._caller.call(hook, {**attributes, "object": obj, "oldObject": old}, mutating=mutating)
         except (_CallFailed, ConditionFailed) as problem:
             if hook.tolerant:
                 return None
@@ -195,7 +195,7 @@ class _Caller:
         if session is not None:
             await session.close()
 
-    async def call(self, hook: _Hook, request: Tree) -> Tree:
+    async def call(self, hook: _Hook, request: Tree, *, mutating: bool) -> Tree:
         """Return the response part of a webhook's answer. Raise `_CallFailed`."""
         client: Tree = hook.tree.get("clientConfig") or {}
         version = next((each for each in hook.tree.get("admissionReviewVersions") or () if each in ("v1", "v1beta1")), "v1")
@@ -204,10 +204,11 @@ class _Caller:
         head = f'failed to call webhook: Post "{url}": '
         try:
             body = await self._post(url, orjson.dumps({**kind, "request": request}), self._context(client.get("caBundle") or ""), hook.timeout)
-            review = orjson.loads(body)
-            response = review["response"]
-            if response["uid"] != request["uid"]:
-                raise _CallFailed(f'received invalid webhook response: expected response.uid="{request["uid"]}", got "{response["uid"]}"')
+            review = dict(orjson.loads(body))
+            problem = "" if version == "v1beta1" else _fault(review, request["uid"], mutating=mutating)
+            if problem:
+                raise _CallFailed(f"received invalid webhook response: {problem}")
+            response: Tree = dict(review["response"])
         except TimeoutError:
             raise _CallFailed(f"{head}context deadline exceeded") from None
         except aiohttp.ClientConnectorCertificateError as problem:
@@ -216,7 +217,7 @@ class _Caller:
             raise _CallFailed(f"{head}{_why(problem, url)}") from None
         except (ValueError, KeyError, TypeError):
             raise _CallFailed("failed to call webhook: received invalid webhook response: the answer is no AdmissionReview with a response") from None
-        return dict(response)
+        return response
 
     async def _post(self, url: str, body: bytes, context: ssl.SSLContext, seconds: int) -> bytes:
         session = self._session
@@ -255,6 +256,27 @@ class _Caller:
                 raise _CallFailed(f"failed to call webhook: unable to load root certificates: {problem}") from None
             self._contexts[bundle] = found
         return found
+
+
+def _fault(review: Tree, uid: str, *, mutating: bool) -> str:
+    """Return what is wrong with a webhook's answer of v1, "" where it is fine."""
+    response: Any = review.get("response")
+    if not isinstance(response, dict):
+        return "webhook response was absent"
+    if response.get("uid") != uid:
+        return f'expected response.uid="{uid}", got "{response.get("uid", "")}"'
+    group, _, version = str(review.get("apiVersion") or "").rpartition("/")
+    if (group, version, review.get("kind")) != ("admission.k8s.io", "v1", "AdmissionReview"):
+        return f"expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={review.get('kind', '')}"
+    patch, type_ = response.get("patch"), response.get("patchType")
+    if not mutating:
+        extra = "patch" if patch else "patchType" if type_ is not None else ""
+        return f"validating webhook may not return response.{extra}" if extra else ""
+    if patch and type_ is None:
+        return "webhook returned response.patch but not response.patchType"
+    if type_ is not None and not patch:
+        return "webhook returned response.patchType but not response.patch"
+    return f'webhook returned invalid response.patchType of "{type_}"' if type_ == "" else ""
 
 
 def _why(problem: Exception, url: str) -> str:

@@ -22,6 +22,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.oddly: dict[str, Any] = {}
         self.url = ""
         self.bundle = ""
 
@@ -38,14 +39,18 @@ class Hooks:
         bad = "bad" in ((review["request"]["object"] or {}).get("data") or {})
         return self._answer(review, allowed=not bad, status={"message": "no bad", "code": 403, "reason": "Forbidden"})
 
-    def _answer(self, review: dict[str, Any], **response: Any) -> web.Response:
+    async def odd(self, request: web.Request) -> web.Response:
+        """Answer with what a test wants in place of what belongs there."""
+        return self._answer(await request.json(), **self.oddly)
+
+    def _answer(self, review: dict[str, Any], *, head: dict[str, Any] | None = None, **response: Any) -> web.Response:
         self.asked.append(review["request"])
         body = {
             "kind": "AdmissionReview",
             "apiVersion": "admission.k8s.io/v1",
-            "response": {"allowed": True, **response, "uid": review["request"]["uid"]},
+            "response": {"allowed": True, "uid": review["request"]["uid"], **response},
         }
-        return web.json_response(body)
+        return web.json_response({**body, **(head or {})})
 
     def configuration(self, kind: str, path: str, **more: Any) -> dict[str, Any]:
         """Return a configuration of one webhook for new ConfigMaps."""
@@ -64,6 +69,7 @@ async def hooks() -> AsyncIterator[Hooks]:
     app = web.Application()
     app.router.add_post("/mutate", made.mutate)
     app.router.add_post("/judge", made.judge)
+    app.router.add_post("/odd", made.odd)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
@@ -104,6 +110,30 @@ async def test_validating(http: httpx.AsyncClient, hooks: Hooks) -> None:
     answer = await http.post(CONFIG_MAPS, json=config_map("b", bad="1"))
     assert (answer.status_code, answer.json()["message"]) == (403, 'admission webhook "hook.example.com" denied the request: no bad')
     assert (await http.get(f"{CONFIG_MAPS}/b")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "kind,oddly,text",
+    [
+        ("Mutating", {"patch": "W10="}, "webhook returned response.patch but not response.patchType"),
+        ("Mutating", {"patchType": "JSONPatch"}, "webhook returned response.patchType but not response.patch"),
+        ("Validating", {"patch": "W10=", "patchType": "JSONPatch"}, "validating webhook may not return response.patch"),
+        ("Validating", {"head": {"response": None}}, "webhook response was absent"),
+        ("Validating", {"uid": "x"}, 'expected response.uid="'),
+        (
+            "Validating",
+            {"head": {"apiVersion": "admission.k8s.io/v1beta1"}},
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, Kind=AdmissionReview",
+        ),
+    ],
+)
+async def test_odd_answers(http: httpx.AsyncClient, hooks: Hooks, kind: str, oddly: dict[str, Any], text: str) -> None:
+    """An answer that breaks the rules of AdmissionReview counts as a failed call, with what is wrong about it."""
+    hooks.oddly = oddly
+    await install(http, hooks.configuration(f"{kind}WebhookConfiguration", "/odd"))
+    answer = await http.post(CONFIG_MAPS, json=config_map("a"))
+    head = 'Internal error occurred: failed calling webhook "hook.example.com": received invalid webhook response: '
+    assert (answer.status_code, answer.json()["message"].startswith(head + text)) == (500, True), answer.text
 
 
 async def test_match_conditions(http: httpx.AsyncClient, hooks: Hooks) -> None:
