@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import CLUSTER_QUEUES, JOB_SETS
@@ -158,8 +158,13 @@ def test_gangs_keep_their_promises(plan: Plan) -> None:
     simulate(lambda cluster: play(cluster, plan), seed=plan.seed, faults=PERFECT, fleet=FLEET, debug=True)
 
 
+DECIDED_BEFORE = Plan(gangs=(1, 1), steps=((0, "shrink", 0), (1, "fail", 0)), quota=32, seed=3725)
+"""Quota is reserved just after it was taken away: it had been decided before."""
+
+
 @FEWER
 @given(plan=PLANS)
+@example(plan=DECIDED_BEFORE)
 def test_gangs_keep_their_promises_under_faults(plan: Plan) -> None:
     """With late events, lost requests, conflicts and restarts too."""
     simulate(lambda cluster: play(cluster, plan), seed=plan.seed, faults=ROUGH, fleet=FLEET, debug=True)

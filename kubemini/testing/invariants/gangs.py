@@ -15,6 +15,8 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 SET = "jobset.sigs.k8s.io/jobset-name"
 TERMINAL = ("Succeeded", "Failed")
+JUST_NOW = 100
+"""Commits by which a scheduler's caches may be behind."""
 
 
 def gang_invariants() -> list[Invariant]:
@@ -73,15 +75,29 @@ def has(obj: Tree, type_: str) -> bool:
 
 
 class QuotaHolds:
-    """A ClusterQueue without a cohort never reserves more than its nominal quota by a new reservation (shrinking a quota does not take back at once)."""
+    """A ClusterQueue without a cohort never reserves more than its nominal quota by a new reservation.
+
+    Shrinking a quota does not take back at once, and a reservation may have been decided just before: see `JUST_NOW`.
+    """
 
     name = "quota"
 
+    def __init__(self) -> None:
+        self._were: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """(queue, flavor, resource) → a nominal quota that was lowered, and by which revision."""
+
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
-        """Look at new reservations."""
-        if table != "workloads.kueue.x-k8s.io" or change.new is None:
+        """Look at new reservations, and at quotas that are lowered."""
+        new, old = tree_of(change.new), tree_of(change.old)
+        if new is None:
             return
-        new, old = change.new.obj, tree_of(change.old)
+        if table == CLUSTER_QUEUES.storage and old is not None and old["spec"] is not new["spec"]:
+            now = dict(_quotas(new))
+            for mark, before in _quotas(old):
+                if before > now.get(mark, 0):
+                    self._were[new["metadata"]["name"], *mark] = before, change.revision
+        if table != WORKLOADS.storage:
+            return
         if not has(new, "QuotaReserved") or (old is not None and has(old, "QuotaReserved")):
             return
         queue = view.get(CLUSTER_QUEUES, "", get_in(new, "status", "admission", "clusterQueue", default=""))
@@ -99,16 +115,23 @@ class QuotaHolds:
                     for resource, flavor in (pod_set.get("flavors") or {}).items():
                         mark = (flavor, resource)
                         used[mark] = used.get(mark, 0) + milli((pod_set.get("resourceUsage") or {}).get(resource, "0")) * share // count
-        for group in queue["spec"].get("resourceGroups") or ():
-            for flavor in group["flavors"]:
-                for resource in flavor["resources"]:
-                    wanted, nominal = used.get((flavor["name"], resource["name"]), 0), milli(resource["nominalQuota"])
-                    if wanted > nominal:
-                        yield f"ClusterQueue {name} reserves {wanted}m of {nominal}m {resource['name']} in {flavor['name']}"
+        for mark, nominal in _quotas(queue):
+            wanted = used.get(mark, 0)
+            was, lowered = self._were.get((name, *mark), (0, 0))
+            if wanted > (max(nominal, was) if change.revision - lowered <= JUST_NOW else nominal):
+                yield f"ClusterQueue {name} reserves {wanted}m of {nominal}m {mark[1]} in {mark[0]}"
 
     def at_rest(self, view: View) -> Iterable[str]:
         """Nothing more at rest."""
         return ()
+
+
+def _quotas(queue: Tree) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield ((flavor, resource), nominal quota in thousandths)."""
+    for group in queue["spec"].get("resourceGroups") or ():
+        for flavor in group["flavors"]:
+            for resource in flavor["resources"]:
+                yield (flavor["name"], resource["name"]), milli(resource["nominalQuota"])
 
 
 class AllOrNothing:
