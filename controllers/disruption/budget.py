@@ -73,35 +73,32 @@ def desired(budget: Tree, expected: int) -> int:
 def status(budget: Tree, *, expected: int, wanted: int, current: int, since: dict[str, str], stamp: str) -> Tree:
     """Return the status of a budget whose numbers are known."""
     allowed = max(current - wanted, 0) if expected > 0 else 0
-    found: Tree = {"observedGeneration": budget["metadata"].get("generation", 0)}
+    generation = budget["metadata"].get("generation", 0)
+    found: Tree = {"observedGeneration": generation}
     if since:
         found["disruptedPods"] = since
     found |= {"disruptionsAllowed": allowed, "currentHealthy": current, "desiredHealthy": wanted, "expectedPods": expected}
-    found["conditions"] = _conditions(budget, "True" if allowed else "False", "SufficientPods" if allowed else "InsufficientPods", "", stamp)
+    found["conditions"] = _conditions(
+        budget, generation, "True" if allowed else "False", "SufficientPods" if allowed else "InsufficientPods", "", stamp
+    )
     return found
 
 
 def failed(budget: Tree, message: str, stamp: str) -> Tree:
-    """Return the status of a budget whose numbers cannot be known: nothing is allowed."""
+    """Return the status of a budget whose numbers cannot be known: nothing is allowed, and its spec does not count as seen."""
     before = budget.get("status") or {}
-    found = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0, **before}
-    found |= {"observedGeneration": budget["metadata"].get("generation", 0), "disruptionsAllowed": 0}
-    found["conditions"] = _conditions(budget, "False", "SyncFailed", message, stamp)
+    found = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0, **before, "disruptionsAllowed": 0}
+    found["conditions"] = _conditions(budget, before.get("observedGeneration", 0), "False", "SyncFailed", message, stamp)
     return found
 
 
-def _conditions(budget: Tree, state: str, reason: str, message: str, stamp: str) -> list[Tree]:
+def _conditions(budget: Tree, generation: int, state: str, reason: str, message: str, stamp: str) -> list[Tree]:
     before: list[Tree] = (budget.get("status") or {}).get("conditions") or []
     current = next((each for each in before if each["type"] == CONDITION), None)
     since = current["lastTransitionTime"] if current is not None and current["status"] == state else stamp
-    new = {
-        "type": CONDITION,
-        "status": state,
-        "observedGeneration": budget["metadata"].get("generation", 0),
-        "lastTransitionTime": since,
-        "reason": reason,
-        "message": message,
-    }
+    new = {"type": CONDITION, "status": state, "lastTransitionTime": since, "reason": reason, "message": message}
+    if generation:
+        new["observedGeneration"] = generation
     if current is None:
         return [*before, new]
     return [new if each is current else each for each in before]

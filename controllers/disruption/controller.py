@@ -60,7 +60,13 @@ class DisruptionController(Controller):
     def _due(self, pod: Tree) -> None:
         if not self._budgets.objects:
             return
-        for key in self._selectors.matching(pod["metadata"]["namespace"], pod["metadata"].get("labels")):
+        meta = pod["metadata"]
+        keys = self._selectors.matching(meta["namespace"], meta.get("labels"))
+        if len(keys) > 1:
+            chosen = keys[0].rpartition("/")[2]
+            text = f'Pod "{meta["namespace"]}"/"{meta["name"]}" matches multiple PodDisruptionBudgets.  Chose "{chosen}" arbitrarily.'
+            self._ctx.recorder.event(pod, "Warning", "MultiplePodDisruptionBudgets", text)
+        for key in keys:
             self.queue.add_after(key, min(BATCH_SECONDS + self._sizes.get(key, 0) * BATCH_PER_POD, BATCH_LIMIT))
 
     # ------------------------------------------------------------------ the pass
@@ -88,7 +94,9 @@ class DisruptionController(Controller):
             recorder.event(budget, "Warning", "UnmanagedPods", _UNMANAGED.format(view.selector_text(budget["spec"].get("selector"))))
         granted = view.disrupted(budget, pods, env.now())
         for pod in granted.overdue:
-            text = f"Pod was expected by PDB {key} to be deleted but it wasn't"
+            namespace = budget["metadata"]["namespace"]
+            # Upstream names the namespace twice, not the budget
+            text = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
             recorder.event(pod, "Warning", "NotDeleted", text)
         current = view.healthy(pods, granted.since)
         wanted = view.desired(budget, expected.pods)

@@ -76,7 +76,7 @@ class Scales:
     async def _scale(self, owner: Tree, namespace: str) -> Tree | None:
         resource = self._resource(owner["apiVersion"], owner["kind"])
         if resource is None:
-            return None
+            raise UnknownScale(f'no matches for kind "{owner["kind"]}" in version "{owner["apiVersion"]}"')
         try:
             return await self._client.scale(resource, owner["name"], namespace)
         except NotFound as missing:
