@@ -127,8 +127,8 @@ def test_a_taint_that_is_borne_for_good() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize(("gate", "moves"), [(True, False), (False, True)])
-def test_whether_pods_are_asked(gate: bool, moves: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("gate, moves", [(True, False), (False, True)])
+def test_whether_pods_are_asked(gate: bool, moves: bool) -> None:
     """Running pods keep a tainted place, unless ``TASReplaceNodeOnPodTermination`` is off: then it is replaced at once."""
 
     async def scenario(cluster: SimCluster) -> None:
@@ -200,7 +200,8 @@ def test_misses_are_tried_again_ever_more_rarely() -> None:
         await cluster.delete("node/a")
         await asyncio.sleep(60)
         events = [each for each in await cluster.list("event") if each["reason"] == "SecondPassFailed"]
-        assert sum((each.get("series") or {}).get("count", each.get("count") or 1) for each in events) in range(4, 8)
+        counts: list[int] = [(each.get("series") or {}).get("count", each.get("count") or 1) for each in events]
+        assert sum(counts) in range(4, 8)
         await hosts(cluster, "b")
         await asyncio.sleep(40)
         assert await places(cluster) == ["b"]

@@ -456,7 +456,7 @@ def test_a_stateful_set_may_change_its_queue_while_it_is_at_zero(seed: int) -> N
 
 
 @pytest.mark.parametrize("explicit", [False, True])
-def test_what_is_said_before_the_first_try(explicit: bool) -> None:  # noqa: FBT001
+def test_what_is_said_before_the_first_try(explicit: bool) -> None:
     """Behind a head that blocks its queue, a Workload that can never be admitted is told so; others only with ``UnadmittedWorkloadsExplicitStatus``."""
 
     async def scenario(cluster: SimCluster) -> None:
