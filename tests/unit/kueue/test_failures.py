@@ -200,7 +200,7 @@ def test_misses_are_tried_again_ever_more_rarely() -> None:
         await cluster.delete("node/a")
         await asyncio.sleep(60)
         events = [each for each in await cluster.list("event") if each["reason"] == "SecondPassFailed"]
-        counts: list[int] = [(each.get("series") or {}).get("count", each.get("count") or 1) for each in events]
+        counts = [int((each.get("series") or {}).get("count") or each.get("count") or 1) for each in events]
         assert sum(counts) in range(4, 8)
         await hosts(cluster, "b")
         await asyncio.sleep(40)
