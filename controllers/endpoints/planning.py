@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.memo import by_identity
 
 SLICE_LIMIT = 100
 """Endpoints per slice (--max-endpoints-per-slice)."""
@@ -31,6 +32,8 @@ class Plan:
 
 def ports_key(ports: Sequence[Tree] | None) -> Ports:
     """Return the key of a slice's ports."""
+    if not ports:
+        return ()
     return tuple(
         sorted(
             ((each.get("name") or "", each.get("protocol") or "TCP", each.get("port") or 0, each.get("appProtocol")) for each in ports or ()),
@@ -43,6 +46,12 @@ def identity(endpoint: Tree) -> Identity:
     """Return what makes an endpoint the same although its conditions change: addresses, host name and pod name."""
     target = endpoint.get("targetRef") or {}
     return (*endpoint["addresses"], endpoint.get("hostname"), target.get("namespace"), target.get("name"))
+
+
+@by_identity(limit=4096)
+def _identities(endpoints: list[Tree]) -> list[Identity]:
+    """Return the identities of a slice's endpoints."""
+    return [identity(each) for each in endpoints]
 
 
 def plan(
@@ -87,8 +96,8 @@ def _fit(found: Plan, slices: list[Tree], wanted: dict[Identity, Tree], skeleton
         old: list[Tree] = each.get("endpoints") or []
         kept: list[Tree] = []
         differs = False
-        for endpoint in old:
-            want = wanted.pop(identity(endpoint), None)
+        for endpoint, known in zip(old, _identities(old), strict=True):
+            want = wanted.pop(known, None)
             if want is None:
                 differs = True
             elif want is endpoint or want == endpoint:

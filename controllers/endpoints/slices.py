@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubemini.api.resources import ENDPOINT_SLICES, NODES
@@ -33,14 +33,14 @@ class Made:
     """What a pod was made into, for one family of addresses."""
 
     member: Member
-    zone: str
+    node: Tree | None
     ports: Ports
     endpoint: Tree
     identity: Identity
 
 
-Memo = dict[tuple[str, str], Made]
-"""By family and pod."""
+Memo = dict[str, dict[str, Made]]
+"""By family, then by pod."""
 
 
 def service_key(slice_: Tree) -> str:
@@ -155,13 +155,11 @@ class EndpointSliceController(Controller):
     def _plan(self, service: Tree, members: Members, slices: Sequence[Tree], family: str, known: Memo, now: Memo) -> Plan:
         wanted: dict[Ports, dict[Identity, Tree]] = {}
         ports: dict[Ports, list[Tree]] = {}
-        for name, member in members.items():
-            made = self._endpoint(service, name, member, family, known, now)
-            if made is not None:
-                if made.ports not in ports:
-                    ports[made.ports], wanted[made.ports] = _port_list(made.ports), {}
-                if made.endpoint["addresses"]:
-                    wanted[made.ports][made.identity] = made.endpoint
+        for made in self._endpoints_of(service, members, family, known, now):
+            if made.ports not in ports:
+                ports[made.ports], wanted[made.ports] = _port_list(made.ports), {}
+            if made.endpoint["addresses"]:
+                wanted[made.ports][made.identity] = made.endpoint
         meta = service["metadata"]
         labels = {name: value for name, value in (meta.get("labels") or {}).items() if name not in _RESERVED}
         if view.headless(service):
@@ -184,19 +182,20 @@ class EndpointSliceController(Controller):
 
     # ------------------------------------------------------------------ endpoints
 
-    def _endpoint(self, service: Tree, name: str, member: Member, family: str, known: Memo, now: Memo) -> Made | None:
-        """Return what a pod is made into, as long as it is unchanged the very same; None while its node is missing."""
+    def _endpoints_of(self, service: Tree, members: Members, family: str, known: Memo, now: Memo) -> Iterable[Made]:
+        """Return what the pods are made into, each as long as it is unchanged the very same, without those whose node is missing."""
         publish = bool(service["spec"].get("publishNotReadyAddresses"))
-        node = self._nodes.get(member.pod["spec"].get("nodeName", ""))
-        if node is None and not publish:
-            return None
-        zone = _zone_of(node) if node is not None else ""
-        made = known.get((family, name))
-        if made is None or made.member is not member or made.zone != zone:
-            endpoint = self._made(service, member, family, zone, publish=publish)
-            made = Made(member, zone, ports_key(self._ports(service, member.pod)), endpoint, identity(endpoint))
-        now[family, name] = made
-        return made
+        nodes, before, found = self._nodes.objects, known.get(family, {}), now.setdefault(family, {})
+        for name, member in members.items():
+            node = nodes.get(member.pod["spec"].get("nodeName", ""))
+            made = before.get(name)
+            if made is None or made.member is not member or made.node is not node:
+                if node is None and not publish:
+                    continue
+                endpoint = self._made(service, member, family, _zone_of(node) if node is not None else "", publish=publish)
+                made = Made(member, node, ports_key(self._ports(service, member.pod)), endpoint, identity(endpoint))
+            found[name] = made
+        return found.values()
 
     def _strays(self, service: Tree, members: Members) -> str:
         """Return what is wrong with pods whose node does not exist, "" where that is none."""

@@ -217,13 +217,27 @@ def terminated(pod: Tree, *, now: str, exit_code: int, reason: str = "", message
         PodScheduled=("True", "", ""),
     )
     if old.get("containerStatuses"):
-        status["containerStatuses"] = [ended(container, now, exit_code) for container in old["containerStatuses"]]
+        status["containerStatuses"] = _all_ended(old["containerStatuses"], now, exit_code)
     if old.get("initContainerStatuses"):
         # Sidecars are stopped after the others, and do not count
         status["initContainerStatuses"] = [
             ended(each, now, 0) if "running" in (each.get("state") or {}) else each for each in old["initContainerStatuses"]
         ]
     return status
+
+
+_ENDED: IdentityMemo[dict[tuple[str, int], list[Tree]]] = IdentityMemo(SHARED)
+"""The statuses of containers that ended, by second and exit code: pods that shared those of their running ones share these."""
+
+
+def _all_ended(containers: list[Tree], now: str, exit_code: int) -> list[Tree]:
+    found = _ENDED.get(containers)
+    if found is None or len(found) >= SHARED:
+        found = _ENDED.put(containers, {})
+    shared = found.get((now, exit_code))
+    if shared is None:
+        shared = found[now, exit_code] = [ended(container, now, exit_code) for container in containers]
+    return shared
 
 
 def ended(container: Tree, now: str, exit_code: int) -> Tree:

@@ -109,7 +109,9 @@ class PodWebhook:
 def _concerned(pod: Tree) -> bool:
     """Tell whether a label or annotation of Kueue stands on a pod at all."""
     meta = pod["metadata"]
-    return any(key.startswith(PREFIX) for field in ("labels", "annotations") for key in meta.get(field) or ())
+    keys = [*(meta.get("labels") or ()), *(meta.get("annotations") or ())]
+    # Every pod comes by here: one look at all keys together, and at each only where that found something
+    return PREFIX in " ".join(keys) and any(key.startswith(PREFIX) for key in keys)
 
 
 def _suspended(pod: Tree) -> bool:
