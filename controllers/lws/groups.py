@@ -12,9 +12,9 @@ from kubemini.machinery.errors import InternalError
 from kubemini.machinery.memo import by_identity
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Group:
-    """One group. `ready`: leader and workers are ready. `updated`: both are of the wanted revision."""
+    """One group, never changed (but not frozen: passes make thousands). `ready`: leader and workers are ready. `updated`: both are of the wanted revision."""
 
     index: int
     ready: bool

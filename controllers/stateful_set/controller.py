@@ -26,8 +26,8 @@ from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
 
-BATCH_PER_POD, BATCH_LIMIT = 20e-6, 1.0
-"""Seconds that a pod event waits for others, by pod of the set: a pass costs as much as there are pods, so its rate falls with their number."""
+BATCH, BATCH_PER_POD, BATCH_LIMIT = 1e-3, 20e-6, 1.0
+"""Seconds that a pod event waits for others, and by pod of the set: a pass costs as much as there are pods, so its rate falls with their number."""
 LARGEST_BATCH = 500
 SOON = 0.001
 """Added to a wait for availability, so that the moment has come when the wait is over."""
@@ -108,10 +108,7 @@ class StatefulSetController(Controller):
             return
         key = f"{pod['metadata']['namespace']}/{owner['name']}"
         number = self._pods.count_index("controller", owner["uid"])
-        if number < 50:
-            self.queue.add(key)
-        else:
-            self.queue.add_after(key, min(number * BATCH_PER_POD, BATCH_LIMIT))
+        self.queue.add_after(key, min(BATCH + number * BATCH_PER_POD, BATCH_LIMIT))
 
     # ------------------------------------------------------------------ the pass
 

@@ -9,12 +9,15 @@ from functools import lru_cache
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubemini.machinery.memo import by_identity
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, one_of, ordinary_ip, port_number, wrong
 from kubemini.server.kinds.core.pod_containers import PROTOCOLS
 from kubemini.server.kinds.tables import ENDPOINT_SLICE, ENDPOINTS
 from kubemini.server.strategy import Strategy, WriteContext
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+KEPT = 32768
+"""Endpoints and addresses that are known to be sound, by identity."""
 _MAX_ENDPOINTS, _MAX_ADDRESSES, _MAX_PORTS, _MAX_HINTS = 1000, 100, 20000, 8
 
 
@@ -36,7 +39,8 @@ def _subsets(obj: Tree) -> Errors:
             yield required(here, "must specify `addresses` or `notReadyAddresses`")
         for key in ("addresses", "notReadyAddresses"):
             for at, address in enumerate(subset.get(key) or ()):
-                yield from _address(address, f"{here}.{key}[{at}]")
+                if not _sound_address(address):
+                    yield from _address(address, f"{here}.{key}[{at}]")
         ports = subset.get("ports") or ()
         for at, port in enumerate(ports):
             there = f"{here}.ports[{at}]"
@@ -48,6 +52,12 @@ def _subsets(obj: Tree) -> Errors:
             yield from one_of(port.get("protocol"), PROTOCOLS, f"{there}.protocol")
             if port.get("appProtocol") is not None:
                 yield from wrong(names.qualified_name, port["appProtocol"], f"{there}.appProtocol")
+
+
+@by_identity(KEPT)
+def _sound_address(address: Tree) -> bool:
+    """Tell whether nothing is wrong with an address: most of an object's were there before."""
+    return not any(True for _ in _address(address, ""))
 
 
 def _address(address: Tree, path: str) -> Errors:
@@ -96,22 +106,32 @@ def _endpoints(endpoints: list[Tree] | tuple[()], kind: str) -> Errors:
         yield too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)
         return
     for index, endpoint in enumerate(endpoints):
-        here = f"endpoints[{index}]"
-        addresses = endpoint.get("addresses") or ()
-        if not addresses:
-            yield required(f"{here}.addresses", "must contain at least 1 endpoint")
-        elif len(addresses) > _MAX_ADDRESSES:
-            yield too_many(f"{here}.addresses", len(addresses), _MAX_ADDRESSES)
-        for at, address in enumerate(addresses):
-            yield from _slice_address(address, kind, f"{here}.addresses[{at}]")
-        if endpoint.get("nodeName") is not None:
-            yield from wrong(names.dns1123_subdomain, endpoint["nodeName"], f"{here}.nodeName")
-        if endpoint.get("hostname") is not None:
-            yield from wrong(names.dns1123_label, endpoint["hostname"], f"{here}.hostname")
-        hints: Tree | None = endpoint.get("hints")
-        if hints is not None:
-            yield from _hints(hints.get("forZones") or (), names.label_value, f"{here}.hints.forZones")
-            yield from _hints(hints.get("forNodes") or (), names.dns1123_subdomain, f"{here}.hints.forNodes")
+        if _sound_for(endpoint) != kind:
+            yield from _endpoint(endpoint, kind, f"endpoints[{index}]")
+
+
+@by_identity(KEPT)
+def _sound_for(endpoint: Tree) -> str:
+    """Return the type of addresses with which nothing is wrong with an endpoint, "" for none: most of a slice's were there before."""
+    return next((kind for kind in ("IPv4", "IPv6") if not any(True for _ in _endpoint(endpoint, kind, ""))), "")
+
+
+def _endpoint(endpoint: Tree, kind: str, here: str) -> Errors:
+    addresses = endpoint.get("addresses") or ()
+    if not addresses:
+        yield required(f"{here}.addresses", "must contain at least 1 endpoint")
+    elif len(addresses) > _MAX_ADDRESSES:
+        yield too_many(f"{here}.addresses", len(addresses), _MAX_ADDRESSES)
+    for at, address in enumerate(addresses):
+        yield from _slice_address(address, kind, f"{here}.addresses[{at}]")
+    if endpoint.get("nodeName") is not None:
+        yield from wrong(names.dns1123_subdomain, endpoint["nodeName"], f"{here}.nodeName")
+    if endpoint.get("hostname") is not None:
+        yield from wrong(names.dns1123_label, endpoint["hostname"], f"{here}.hostname")
+    hints: Tree | None = endpoint.get("hints")
+    if hints is not None:
+        yield from _hints(hints.get("forZones") or (), names.label_value, f"{here}.hints.forZones")
+        yield from _hints(hints.get("forNodes") or (), names.dns1123_subdomain, f"{here}.hints.forNodes")
 
 
 def _hints(hints: Sequence[Tree], check: Callable[[str], str | None], path: str) -> Errors:
