@@ -12,7 +12,7 @@ from typing import Any
 
 from kubemini.store.record import Record, Tree
 from kubemini.store.store import Page, Store, Table
-from kubemini.store.watch import Predicate, Watch
+from kubemini.store.watch import Watch
 
 
 class ExpiringTable(Table):
@@ -65,19 +65,10 @@ class ExpiringTable(Table):
         self.expire()
         return super().values(prefix)
 
-    def list(
-        self,
-        prefix: str = "",
-        *,
-        start: str = "",
-        limit: int = 0,
-        predicate: Predicate | None = None,
-        index: tuple[str, str] | None = None,
-        at: int | None = None,
-    ) -> Page:
+    def list(self, prefix: str = "", **which: Any) -> Page:
         """Return records in key order, as `Table.list` does."""
         self.expire()
-        return super().list(prefix, start=start, limit=limit, predicate=predicate, index=index, at=at)
+        return super().list(prefix, **which)
 
     def watch(self, since: int | None = None, **which: Any) -> Watch:
         """Return a cursor, as `Table.watch` does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,9 +12,10 @@ from typing import Any, Protocol
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import ApiStatus, ConfigError, NotFound
 from kubemini.manifests import Manifest, load
-from kubemini.sim.cluster import SimCluster, simulate
+from kubemini.sim.cluster import SimCluster
 from kubemini.sim.trace import line
 from kubemini.store import Change
+from kubemini.testing.checked import run_checked
 from kubemini.testing.disturbing import Disturber, reference
 from kubemini.testing.invariants import Checker, Invariant, InvariantViolation
 from kubemini.testing.invariants.calm import Calm
@@ -79,32 +79,32 @@ class Watcher(Protocol):
 def play(scenario: Scenario, plan: Plan, watcher: Watcher | None = None) -> Outcome:
     """Play a life to its end, or to the first thing that is wrong. Raise `ConfigError` for a scenario or plan that cannot be had."""
     outcome = Outcome()
-    checkers: list[Checker] = []
 
-    async def life(cluster: SimCluster) -> None:
+    async def life(cluster: SimCluster, checker: Checker) -> None:
         told = _Telling(cluster, outcome, watcher)
-        more = scenario.invariants() if scenario.invariants is not None else ()
-        lossless = not (plan.faults.lost_before or plan.faults.lost_after or any(step.action == "restart" for step in plan.steps))
-        checker = StoppingChecker(cluster, [*all_invariants(lossless=lossless), Calm(), *more])
-        checkers.append(checker)
         try:
             await _live(cluster, scenario, plan, checker, told)
         finally:
             told.close()
 
-    with suppress(asyncio.CancelledError), _quiet():
+    with _quiet():
         try:
-            simulate(life, seed=plan.seed, faults=plan.faults, **scenario.cluster)
+            run_checked(life, lambda: _invariants(scenario, plan), seed=plan.seed, faults=plan.faults, **scenario.cluster)
         except ConfigError:
             raise
         except _Refused as refused:
             outcome.refusal = refused.status
+        except InvariantViolation as violation:
+            outcome.finding = Finding(violation.invariant, violation.revision, "; ".join(violation.texts))
         except Exception as problem:  # noqa: BLE001  whatever it is: the product or the scenario's check made it happen
             outcome.finding = Finding(END, 0, f"{type(problem).__name__}: {problem}")
-    violation = checkers[0].violation if checkers else None
-    if violation is not None:
-        outcome.finding = Finding(violation.invariant, violation.revision, "; ".join(violation.texts))
     return outcome
+
+
+def _invariants(scenario: Scenario, plan: Plan) -> list[Invariant]:
+    lossless = not (plan.faults.lost_before or plan.faults.lost_after or any(step.action == "restart" for step in plan.steps))
+    more = scenario.invariants() if scenario.invariants is not None else ()
+    return [*all_invariants(lossless=lossless), Calm(), *more]
 
 
 async def _live(cluster: SimCluster, scenario: Scenario, plan: Plan, checker: Checker, told: _Telling) -> None:
@@ -183,30 +183,18 @@ class _Telling:
         return self._cluster.loop.time() - self._began
 
     def _commit(self, table: str, change: Change) -> None:
-        if self._before is not None:
-            self._before(table, change)
         self._digest.update(line(self._cluster.env.now(), table, change))
         if self._watcher is not None:
             self._watcher.commit(self._now(), table, change)
+        # Those before may refuse the commit: who looks on has seen it by then
+        if self._before is not None:
+            self._before(table, change)
 
     def close(self) -> None:
         self._outcome.commits = self._cluster.store.revision - self._first
         self._outcome.seconds = self._now()
         if self._watcher is not None:
             self._outcome.digest = self._digest.hexdigest()
-
-
-class StoppingChecker(Checker):
-    """A checker whose first violation ends the run: it cancels the task that made it."""
-
-    def __init__(self, cluster: SimCluster, invariants: Iterable[Invariant]) -> None:
-        self._main = asyncio.current_task()
-        super().__init__(cluster.store, invariants)
-
-    def _violated(self, violation: InvariantViolation) -> None:
-        if self.violation is None and self._main is not None:
-            self._main.cancel()
-        super()._violated(violation)
 
 
 @contextmanager

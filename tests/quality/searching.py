@@ -6,11 +6,9 @@ search: it is the first violated invariant, wherever in the run, or what the end
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from unittest.mock import patch
@@ -19,11 +17,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from kubemini.api.trees import Tree
-from kubemini.sim.cluster import SimCluster, simulate
+from kubemini.sim.cluster import SimCluster
 from kubemini.sim.faults import Faults
+from kubemini.testing.checked import run_checked
 from kubemini.testing.invariants import Checker, Invariant, InvariantViolation
 from kubemini.testing.invariants.calm import Calm
-from kubemini.testing.playing import StoppingChecker
 
 EXAMPLES = 30
 """Lives that are played by the product itself for each scenario."""
@@ -132,25 +130,7 @@ def play(
     **cluster: Any,
 ) -> None:
     """Run a scenario on a fresh cluster under these invariants and `Calm`. Raise the first violation, else what the scenario raises."""
-    checkers: list[Checker] = []
-
-    async def checked(sim: SimCluster) -> None:
-        checker = StoppingChecker(sim, [*invariants, Calm()])
-        checkers.append(checker)
-        await scenario(sim, checker)
-
-    with suppress(asyncio.CancelledError):
-        try:
-            simulate(checked, seed=seed, faults=faults, **cluster)
-        except Exception:
-            _raise_violation(checkers)
-            raise
-    _raise_violation(checkers)
-
-
-def _raise_violation(checkers: list[Checker]) -> None:
-    if checkers and checkers[0].violation is not None:
-        raise checkers[0].violation
+    run_checked(scenario, lambda: [*invariants, Calm()], seed=seed, faults=faults, **cluster)
 
 
 def program(exits: dict[int, int], seconds: float) -> Callable[[Tree], dict[str, Any]]:

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from kubemini.api.resources import CLUSTER_QUEUES, JOB_SETS, JOBS, NODES, PODS, SERVICES, WORKLOADS
 from kubemini.api.trees import Tree, get_in
 from kubemini.controllers.scheduler.resources import amounts, requests_of
-from kubemini.machinery.quantity import milli
+from kubemini.machinery.quantity import nano
 from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View, tree_of
+from kubemini.testing.invariants.kueue import nominal
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 SET = "jobset.sigs.k8s.io/jobset-name"
 TERMINAL = ("Succeeded", "Failed")
+MILLI = 10**6
+"""Billionths in a thousandth."""
 JUST_NOW = 100
 """Commits by which a scheduler's caches may be behind."""
 
@@ -92,8 +95,8 @@ class QuotaHolds:
         if new is None:
             return
         if table == CLUSTER_QUEUES.storage and old is not None and old["spec"] is not new["spec"]:
-            now = dict(_quotas(new))
-            for mark, before in _quotas(old):
+            now = nominal(new["spec"])
+            for mark, before in nominal(old["spec"]).items():
                 if before > now.get(mark, 0):
                     self._were[new["metadata"]["name"], *mark] = before, change.revision
         if table != WORKLOADS.storage:
@@ -114,24 +117,16 @@ class QuotaHolds:
                     share = max(count - done.get(pod_set["name"], 0), 0)
                     for resource, flavor in (pod_set.get("flavors") or {}).items():
                         mark = (flavor, resource)
-                        used[mark] = used.get(mark, 0) + milli((pod_set.get("resourceUsage") or {}).get(resource, "0")) * share // count
-        for mark, nominal in _quotas(queue):
+                        used[mark] = used.get(mark, 0) + nano((pod_set.get("resourceUsage") or {}).get(resource, "0")) * share // count
+        for mark, quota in nominal(queue["spec"]).items():
             wanted = used.get(mark, 0)
             was, lowered = self._were.get((name, *mark), (0, 0))
-            if wanted > (max(nominal, was) if change.revision - lowered <= JUST_NOW else nominal):
-                yield f"ClusterQueue {name} reserves {wanted}m of {nominal}m {mark[1]} in {mark[0]}"
+            if wanted > (max(quota, was) if change.revision - lowered <= JUST_NOW else quota):
+                yield f"ClusterQueue {name} reserves {wanted // MILLI}m of {quota // MILLI}m {mark[1]} in {mark[0]}"
 
     def at_rest(self, view: View) -> Iterable[str]:
         """Nothing more at rest."""
         return ()
-
-
-def _quotas(queue: Tree) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield ((flavor, resource), nominal quota in thousandths)."""
-    for group in queue["spec"].get("resourceGroups") or ():
-        for flavor in group["flavors"]:
-            for resource in flavor["resources"]:
-                yield (flavor["name"], resource["name"]), milli(resource["nominalQuota"])
 
 
 class AllOrNothing:
