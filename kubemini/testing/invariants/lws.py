@@ -267,7 +267,10 @@ def partition_of(leaders: Tree) -> int:
 
 
 class Canary(_Quiet):
-    """8: a group below the partition is made again of the revision that it had."""
+    """8: a group below the partition is made again of the revision that it had.
+
+    As long as the leaders' StatefulSet has no current revision on record, there is nothing to go back to: it takes the update's.
+    """
 
     name = "lws canary"
 
@@ -294,6 +297,8 @@ class Canary(_Quiet):
         before = known.pop(index, key)
         if leaders is not None and index < partition_of(leaders):
             known[index] = key
+        if leaders is not None and "currentRevision" not in (leaders.get("status") or {}):
+            return ()
         return (f"leader {new['metadata']['name']} is of {key}, was of {before} and lies below the partition",) if before != key else ()
 
 
