@@ -78,7 +78,10 @@ class Cluster:
         if env is None:
             env = Env.fresh() if seed is None else Env(seed=seed)
         self.env = env
-        self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
+        try:
+            self.gates = feature_gates if isinstance(feature_gates, FeatureGates) else FeatureGates(feature_gates)
+        except ValueError as problem:
+            raise ConfigError(f"feature_gates: {problem}") from None
         self.settings = Settings(gates=self.gates, kueue=kueue or {}, pods=pods, kubernetes_version=kubernetes_version, program=program, **settings)
         self.store = Store(debug=debug)
         self.events = ExpiringTable(self.store, EVENTS.storage, event_ttl, env.now)

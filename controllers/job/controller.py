@@ -81,6 +81,8 @@ class JobController(Controller):
     def setup(self, ctx: Context) -> None:
         """Follow Jobs and pods."""
         self._ctx = ctx
+        self._waits_for_cache = ctx.gates.enabled("StaleControllerConsistencyJob")
+        self._starts_anew = ctx.gates.enabled("MutableSchedulingDirectivesForSuspendedJobs")
         self._jobs = ctx.informer(JOBS)
         self._pods = ctx.informer(PODS)
         self._pods.add_index("controller", controller_uid, reads=("ownerReferences",))
@@ -184,7 +186,7 @@ class JobController(Controller):
             return None
         if memory is None:
             memory = self._memory[key] = _Memory(job.uid)
-        memory.skipped = int(job.meta["resourceVersion"]) < memory.written
+        memory.skipped = self._waits_for_cache and int(job.meta["resourceVersion"]) < memory.written
         if memory.skipped:
             self.metrics.stale.inc()
             return None
@@ -413,7 +415,8 @@ class JobController(Controller):
         if job.suspended:
             if draft.set("Suspended", "True", "JobSuspended", "Job suspended", stamp):
                 recorder.event(job.tree, "Normal", "Suspended", "Job suspended")
-            draft.start_time = None
+            if self._starts_anew:
+                draft.start_time = None
         elif "Suspended" in job.conditions and draft.set("Suspended", "False", "JobResumed", "Job resumed", stamp):
             recorder.event(job.tree, "Normal", "Resumed", "Job resumed")
             draft.start_time = stamp

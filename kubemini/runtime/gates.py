@@ -6,21 +6,24 @@ from collections.abc import Mapping
 
 
 class FeatureGates:
-    """Which gates are on. Unknown names are kept as given: a gate that nothing reads changes nothing."""
+    """Which gates are on. Unknown names are kept as given: a gate that nothing reads changes nothing. Raise ValueError where one that is locked is switched off."""
 
     def __init__(self, overrides: Mapping[str, bool] | None = None) -> None:
         self.given = dict(overrides or {})
         """What was switched, whether it is the default or not."""
+        for name, value in self.given.items():
+            if name in LOCKED and not value:
+                raise ValueError(f"cannot set feature gate {name} to false, feature is locked to true")
         self._on = {**DEFAULTS, **self.given}
 
     @property
     def unknown(self) -> list[str]:
         """The names that were given and that nothing reads: gates of parts that are not emulated, or typing errors."""
-        return [name for name in self._on if name not in DEFAULTS]
+        return [name for name in self._on if name not in DEFAULTS and name not in LOCKED]
 
     def enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a gate without a default is off."""
-        return self._on.get(name, False)
+        return self._on.get(name, name in LOCKED)
 
     def with_overrides(self, overrides: Mapping[str, bool]) -> FeatureGates:
         """Return these gates with some switched otherwise."""
@@ -43,16 +46,12 @@ DEFAULTS: dict[str, bool] = {
     "DeploymentReplicaSetTerminatingReplicas": True,
     "HPAConfigurableTolerance": True,
     "HPAScaleToZero": False,
-    "JobBackoffLimitPerIndex": True,
-    "JobManagedBy": True,
-    "JobPodReplacementPolicy": True,
-    "JobSuccessPolicy": True,
-    "MaxUnavailableStatefulSet": False,
-    "ElasticIndexedJob": True,
     "GangScheduling": False,
     "GenericWorkload": False,
-    "PodObservedGenerationTracking": True,
-    "StatefulSetAutoDeletePVC": True,
+    "MaxUnavailableStatefulSet": False,
+    "MutablePodResourcesForSuspendedJobs": True,
+    "MutableSchedulingDirectivesForSuspendedJobs": True,
+    "StaleControllerConsistencyJob": True,
     "StatefulSetSemanticRevisionComparison": True,
     "TopologyAwareWorkloadScheduling": False,
     "WatchList": True,
@@ -60,7 +59,6 @@ DEFAULTS: dict[str, bool] = {
     "ElasticJobSet": False,
     "InPlaceRestart": False,
     "RestartJob": False,
-    "TLSOptions": True,
     # Kueue, main branch of August 2026
     "DisableWaitForPodsReady": False,
     "PartialAdmission": True,
@@ -104,3 +102,16 @@ DEFAULTS: dict[str, bool] = {
     "WorkloadPriorityClassDefaulting": True,
 }
 """Defaults of the gates that kubemini reads; each controller's modules add theirs here."""
+
+LOCKED = frozenset(
+    {
+        "JobBackoffLimitPerIndex",
+        "JobManagedBy",
+        "JobPodReplacementPolicy",
+        "JobSuccessPolicy",
+        "PodObservedGenerationTracking",
+        "StatefulSetAutoDeletePVC",
+        "TLSOptions",
+    }
+)
+"""Gates that are generally available: on, and cannot be switched off any more."""

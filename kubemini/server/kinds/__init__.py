@@ -26,10 +26,13 @@ def builtin_kinds(version: str) -> tuple[Kind, ...]:
 def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Callable[[str], bool] | None = None) -> Registry:
     """Return a fresh registry of the built-in kinds, with what a metrics server and feature gates bring.
 
-    Gates bring alpha kinds, maxUnavailable of StatefulSets, and autoscalers that go down to nothing.
+    Gates bring alpha kinds, maxUnavailable of StatefulSets, and autoscalers that go down to nothing; without theirs templates of suspended Jobs open less.
     """
     registry = Registry(builtin_kinds(version))
     if enabled is not None:
+        from kubemini.server.kinds.workloads.job import JobStrategy
+        from kubemini.server.kinds.workloads.job_update import ALL_OPEN, Openness
+
         for kind in _gated(version, enabled):
             registry.add(kind)
         if enabled("MaxUnavailableStatefulSet"):
@@ -42,6 +45,10 @@ def builtin_registry(version: str, *, metrics_server: bool = False, enabled: Cal
 
             scalers = next(each for each in registry if each.plural == "horizontalpodautoscalers")
             registry.add(replace(scalers, strategy=HorizontalPodAutoscalerStrategy(to_zero=True)))
+        openness = Openness(enabled("MutableSchedulingDirectivesForSuspendedJobs"), enabled("MutablePodResourcesForSuspendedJobs"))
+        if openness != ALL_OPEN:
+            jobs = next(each for each in registry if (each.group, each.plural) == ("batch", "jobs"))
+            registry.add(replace(jobs, strategy=JobStrategy(openness)))
     if metrics_server:
         from kubemini.server.kinds.catalogue import metrics_kinds
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import kubemini
-from kubemini.runtime.gates import DEFAULTS, FeatureGates
+from kubemini import Cluster
+from kubemini.machinery.errors import ConfigError
+from kubemini.runtime.gates import DEFAULTS, LOCKED, FeatureGates
 
 READ = re.compile(r'(?:\.on|\.enabled|gated)\("([A-Z]\w+)"')
 
@@ -33,3 +35,17 @@ def test_bad_values(text: str) -> None:
     """A gate is true or false."""
     with pytest.raises(ValueError, match="must be NAME=true or NAME=false"):
         FeatureGates.parse(text)
+
+
+def test_locked_gates_stay_on() -> None:
+    """What is generally available is on, may be asked for, and cannot be switched off: neither by the flag nor in a program."""
+    assert not LOCKED & DEFAULTS.keys()
+    gates = FeatureGates.parse("JobSuccessPolicy=true")
+    assert gates.enabled("JobSuccessPolicy")
+    assert gates.unknown == []
+    assert FeatureGates().enabled("JobManagedBy")
+    text = "cannot set feature gate JobManagedBy to false, feature is locked to true"
+    with pytest.raises(ValueError, match=text):
+        FeatureGates.parse("JobManagedBy=false")
+    with pytest.raises(ConfigError, match=f"feature_gates: {text}"):
+        Cluster(feature_gates={"JobManagedBy": False})

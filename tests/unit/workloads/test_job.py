@@ -7,8 +7,13 @@ import yaml
 
 from kubemini.api.trees import Tree, set_in
 from kubemini.machinery.errors import Invalid
+from kubemini.runtime.env import Env
+from kubemini.runtime.gates import FeatureGates
+from kubemini.server.kinds import builtin_registry
 from kubemini.server.kinds.workloads.job import JobStrategy
+from kubemini.server.kinds.workloads.job_update import Openness, validate_job_update
 from kubemini.server.options import DeleteOptions
+from kubemini.server.strategy import WriteContext
 from tests.unit.workloads.bench import Bench
 
 JOB = """
@@ -178,6 +183,79 @@ def test_a_template_opens_again_when_the_suspended_job_is_idle(bench: Bench) -> 
         bench.patch("Job", "a", edit)
     bench.patch("Job", "a", {"status": {"active": 0}}, subresource="status")
     bench.patch("Job", "a", edit)
+
+
+def test_a_template_is_frozen_while_pods_are_active_though_nothing_says_so(bench: Bench) -> None:
+    """A suspended Job that never started by its status, but has active pods, is no idle one."""
+    bench.create(job(suspend=True))
+    edit = {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}
+    bench.patch("Job", "a", {"status": {"active": 1}}, subresource="status")
+    with pytest.raises(Invalid, match=r"spec\.template: Invalid value.*field is immutable"):
+        bench.patch("Job", "a", edit)
+    bench.patch("Job", "a", {"status": {"active": 0}}, subresource="status")
+    bench.patch("Job", "a", edit)
+
+
+NEVER: Tree = {}
+RESTS: Tree = {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]}
+BUSY: Tree = {"active": 1}
+ROUND: Tree = {"metadata": {"labels": {"round": "2"}}, "spec": {"nodeSelector": {"a": "b"}}}
+KEPT: Tree = {"metadata": {"finalizers": ["x.io/kept"]}}
+BIGGER: Tree = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+OTHER: Tree = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
+
+
+@pytest.mark.parametrize(
+    "gates,status,edit,refused",
+    [
+        (Openness(), RESTS, KEPT, ""),
+        (Openness(resources=False), RESTS, ROUND, ""),
+        (Openness(resources=False), RESTS, BIGGER, "spec.template"),
+        (Openness(resources=False), RESTS, KEPT, "spec.template"),
+        (Openness(directives=False), NEVER, ROUND, ""),
+        (Openness(directives=False), RESTS, ROUND, "spec.template.spec"),
+        (Openness(directives=False), RESTS, BIGGER, ""),
+        (Openness(directives=False, resources=False), NEVER, ROUND, ""),
+        (Openness(directives=False, resources=False), BUSY, ROUND, ""),
+        (Openness(directives=False, resources=False), NEVER, BIGGER, "spec.template"),
+        (Openness(directives=False, resources=False), RESTS, ROUND, "spec.template"),
+        (Openness(), RESTS, OTHER, "spec.template.spec"),
+        (Openness(), BUSY, OTHER, "spec.template"),
+    ],
+)
+def test_gates_open_templates(gates: Openness, status: Tree, edit: Tree, refused: str) -> None:
+    """Each gate opens its part of the templates of suspended Jobs; without that of directives only Jobs that never started are open, as before 1.35."""
+    container: Tree = {"name": "c", "image": "i"}
+    spec: Tree = {"containers": [container], **edit.get("spec", {})}
+    spec["containers"] = [{**container, **spec["containers"][0]}]
+    old: Tree = {"spec": {"suspend": True, "template": {"spec": {"containers": [container]}}}, "status": status}
+    new: Tree = {"spec": {"suspend": True, "template": {**edit, "spec": spec}}}
+    assert [each.field for each in validate_job_update(new, old, gates)] == [refused][: bool(refused)]
+
+
+def test_gates_reach_the_strategy() -> None:
+    """A cluster's feature gates decide which templates its API server takes."""
+
+    def directives(gates: dict[str, bool]) -> bool:
+        jobs = next(each for each in builtin_registry("1.36", enabled=FeatureGates(gates).enabled) if each.plural == "jobs")
+        template = {"spec": job()["spec"]["template"]["spec"]}
+        old = {"metadata": {"name": "a", "uid": "u"}, "spec": {"suspend": True, "template": template}, "status": RESTS}
+        new = {**old, "spec": {"suspend": True, "template": {"spec": {**template["spec"], "nodeSelector": {"a": "b"}}}}}
+        found = jobs.strategy.validate_update(new, old, WriteContext(Env(), None))  # type: ignore[arg-type]
+        return not any("field is immutable" in str(each) for each in found)
+
+    assert directives({})
+    assert not directives({"MutableSchedulingDirectivesForSuspendedJobs": False})
+
+
+def test_a_fault_of_the_spec_is_among_the_causes_of_an_update_twice(bench: Bench) -> None:
+    """Upstream checks the spec of a changed Job by itself, and again beside the old one; the message tells it once."""
+    bench.create(job())
+    with pytest.raises(Invalid) as error:
+        bench.patch("Job", "a", {"spec": {"backoffLimit": -1}})
+    text = "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"
+    assert error.value.message == f'Job.batch "a" is invalid: {text}'
+    assert why(error) == [text, text]
 
 
 def test_generation_follows_the_spec(bench: Bench) -> None:

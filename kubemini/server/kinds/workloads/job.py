@@ -16,7 +16,7 @@ from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.workloads.job_spec import validate_job_spec
 from kubemini.server.kinds.workloads.job_status import validate_job_status
-from kubemini.server.kinds.workloads.job_update import validate_job_update
+from kubemini.server.kinds.workloads.job_update import ALL_OPEN, Openness, validate_job_update
 from kubemini.server.kinds.workloads.rules import mismatch, template_labels
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy
 from kubemini.server.strategy import WriteContext
@@ -31,12 +31,16 @@ _MANY_PODS = 10_000
 
 
 class JobStrategy(TemplateStrategy):
-    """The rules of Jobs."""
+    """The rules of Jobs. `gates`: which parts of the pod template of a suspended Job feature gates open."""
 
     table = tables.JOB
     orphans_by_default = True
     unsupported_field = 'field label "{}" not supported for Job'
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
+
+    def __init__(self, gates: Openness = ALL_OPEN) -> None:
+        super().__init__()
+        self._gates = gates
 
     def default(self, obj: Tree, ctx: WriteContext) -> Tree:
         """Fill the pod template, the counts, and the labels of a Job without any: it shares those of its template, until something changes the Job."""
@@ -66,8 +70,10 @@ class JobStrategy(TemplateStrategy):
         return list(_job(obj))
 
     def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
-        """Check a changed Job, then what changed."""
-        return [*_job(new), *validate_job_update(new, old)]
+        """Check a changed Job, then what changed. Upstream checks the spec both times: a fault of it is among the causes twice."""
+        faults = list(_job(new))
+        again = list(_spec(new["spec"])) if faults else []
+        return [*faults, *again, *validate_job_update(new, old, self._gates)]
 
     def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check the transition of the status."""
@@ -140,13 +146,18 @@ def _job(obj: Tree) -> Errors:
     selector: Tree | None = spec.get("selector")
     if not spec.get("manualSelector") and selector is not None:
         yield from _generated_selector(obj, selector)
+    yield from _spec(spec)
+    yield from _hostnames(obj["metadata"]["name"], spec)
+
+
+def _spec(spec: Tree) -> Errors:
+    selector: Tree | None = spec.get("selector")
     yield from validate_job_spec(spec, "spec")
     if selector is None:
         yield required("spec.selector")
     else:
         yield from validate_label_selector(selector, "spec.selector")
     yield from mismatch(selector, spec.get("template") or {}, "spec.template")
-    yield from _hostnames(obj["metadata"]["name"], spec)
 
 
 def _generated_selector(obj: Tree, selector: Tree) -> Errors:

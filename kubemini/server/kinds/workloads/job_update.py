@@ -7,21 +7,47 @@ containers may change (gates MutableSchedulingDirectivesForSuspendedJobs and Mut
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import invalid
-from kubemini.server.kinds.core.formats import Errors
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors
 from kubemini.server.kinds.workloads.rules import immutable, immutable_fields, same
 
 _FROZEN_AFTER_TEMPLATE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_OPEN_METADATA = frozenset({"labels", "annotations"})
 _SCHEDULING_DIRECTIVES = frozenset({"nodeSelector", "tolerations", "schedulingGates", "affinity"})
 
 
-def validate_job_update(new: Tree, old: Tree) -> Errors:
+@dataclass(frozen=True, slots=True)
+class Openness:
+    """Which parts of a pod template may change: scheduling directives with labels and annotations, and resources of containers."""
+
+    directives: bool = True
+    resources: bool = True
+
+    def of(self, job: Tree) -> Openness:
+        """Return what is open in a Job where these gates are on: only a suspended one opens, which never started or has come to rest since.
+
+        Without its gate the first part is open until a Job starts, and never again.
+        """
+        if not job["spec"].get("suspend"):
+            return Openness(directives=False, resources=False)
+        status = job.get("status") or {}
+        started = status.get("startTime") is not None
+        rests = not status.get("active") and (not started or _says_suspended(status))
+        return Openness(directives=rests if self.directives else not started, resources=self.resources and rests)
+
+
+ALL_OPEN = Openness()
+
+
+def validate_job_update(new: Tree, old: Tree, gates: Openness = ALL_OPEN) -> Errors:
     """Check the transition from one Job to another; both specs are valid by themselves or reported elsewhere."""
     spec, before = new["spec"], old["spec"]
     yield from _completions(spec, before)
     yield from immutable(spec.get("selector"), before.get("selector"), "spec.selector")
-    yield from _template(spec.get("template") or {}, old)
+    yield from _template(spec.get("template") or {}, old, gates)
     yield from immutable_fields(spec, before, _FROZEN_AFTER_TEMPLATE, "spec")
 
 
@@ -35,40 +61,46 @@ def _completions(spec: Tree, before: Tree) -> Errors:
         yield invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
 
 
-def _template(template: Tree, old: Tree) -> Errors:
+def _template(template: Tree, old: Tree, gates: Openness) -> Errors:
     before: Tree = old["spec"].get("template") or {}
     if template is before or template == before:
         return
-    if is_open(old):
-        pod = template.get("spec") or {}
-        if not same(_fixed_part(pod, before.get("spec") or {}), _fixed_part(before.get("spec") or {}, pod)):
-            yield invalid("spec.template.spec", pod, "field is immutable")
-    else:
-        yield from immutable(template, before, "spec.template")
+    is_open = gates.of(old)
+    pod, pod_before = template.get("spec") or {}, before.get("spec") or {}
+    if is_open.resources:
+        # Nothing else of the template is compared then, not even its finalizers
+        if not same(_fixed_part(pod, pod_before, is_open), _fixed_part(pod_before, pod, is_open)):
+            yield invalid("spec.template.spec", pod, IMMUTABLE)
+    elif not same(_fixed_template(template, is_open), _fixed_template(before, is_open)):
+        yield invalid("spec.template", template, IMMUTABLE)
 
 
-def is_open(job: Tree) -> bool:
-    """Tell whether the pod template of a Job may be edited: it is suspended, and it never started or has come to rest since."""
-    if not job["spec"].get("suspend"):
-        return False
-    status = job.get("status") or {}
-    if status.get("startTime") is None:
-        return True
-    suspended = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in status.get("conditions") or ())
-    return suspended and not status.get("active")
+def _says_suspended(status: Tree) -> bool:
+    return any(each.get("type") == "Suspended" and each.get("status") == "True" for each in status.get("conditions") or ())
 
 
-def _fixed_part(pod: Tree, other: Tree) -> Tree:
-    """Return what of a pod spec must not differ from `other` in an open template."""
-    fixed = {key: value for key, value in pod.items() if key not in _SCHEDULING_DIRECTIVES}
-    affinity = {key: value for key, value in (pod.get("affinity") or {}).items() if key != "nodeAffinity" and value is not None}
-    if affinity:
-        fixed["affinity"] = affinity
+def _fixed_template(template: Tree, is_open: Openness) -> Tree:
+    """Return what of a template must not change; resources are none of the exceptions here."""
+    if not is_open.directives:
+        return template
+    meta = {key: value for key, value in (template.get("metadata") or {}).items() if key not in _OPEN_METADATA}
+    return {"metadata": meta, "spec": _without_directives(template.get("spec") or {})}
+
+
+def _fixed_part(pod: Tree, other: Tree, is_open: Openness) -> Tree:
+    """Return what of a pod spec must not differ from `other` where resources may."""
+    fixed = _without_directives(pod) if is_open.directives else dict(pod)
     for field in ("containers", "initContainers"):
         mine, theirs = pod.get(field) or [], other.get(field) or []
         if mine and len(mine) == len(theirs):
             fixed[field] = [_without_resources(one) if one.get("name") == two.get("name") else one for one, two in zip(mine, theirs, strict=True)]
     return fixed
+
+
+def _without_directives(pod: Tree) -> Tree:
+    fixed = {key: value for key, value in pod.items() if key not in _SCHEDULING_DIRECTIVES}
+    affinity = {key: value for key, value in (pod.get("affinity") or {}).items() if key != "nodeAffinity" and value is not None}
+    return {**fixed, "affinity": affinity} if affinity else fixed
 
 
 def _without_resources(container: Tree) -> Tree:
