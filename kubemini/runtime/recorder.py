@@ -1,11 +1,12 @@
 """The event recorder: what controllers say about objects, correlated as client-go does.
 
-Three stages, as in client-go's EventCorrelator: more than ten similar events (same object, type, reason) within ten minutes are combined into one; an
-identical event is counted up by a patch instead of created again; and each source may say 25 things about one object, then one more every
-five minutes. Writing is asynchronous: `event` never waits.
+Three stages, as in client-go's EventCorrelator: of similar events (same object, type, reason) that follow one another within ten minutes, nine stand for
+themselves and all further ones are combined into one; an identical event is counted up by a patch instead of created again; and each source may say
+25 things about one object, then one more every five minutes. Writing is asynchronous: `event` never waits.
 
 `acted` speaks the newer dialect of events.k8s.io, as the scheduler does: an action, a time with microseconds, no counts, and a *series* for what is
-said again about the same version of an object within six minutes. Mirrors client-go's ``tools/events``.
+said again within six minutes about the same version of an object, for the same reason, with the same action: the words do not count, so of several
+texts the first one stays. A series is written when it begins, every half hour, and when it ends. Mirrors client-go's ``tools/events``.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from kubemini.runtime.env import Env
 BURST = 25
 REFILL_SECONDS = 300.0
 SIMILAR_LIMIT = 10
+"""The first event that no longer stands for itself."""
 SIMILAR_WINDOW = 600.0
 REMEMBERED = 4096
 NAME_LIMIT = 253
 SERIES_SECONDS = 360.0
 """How long a series goes on after its last event."""
+SERIES_REFRESH = 1800.0
+"""Seconds between writes of a series that goes on."""
 
 _log = logging.getLogger("kubemini.events")
 
@@ -47,11 +51,24 @@ class _Similar:
 
 @dataclass(slots=True)
 class _Written:
+    """An event, and how often the like was said since."""
+
+    name: str
+    first: str
+    count: int = 0
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event of the newer dialect, and how often the like was said."""
+
     name: str
     namespace: str
-    count: int
-    first: str
-    last: float = 0.0
+    last: float
+    """When it was said last."""
+    stamp: str = ""
+    count: int = 1
+    written: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +94,8 @@ class Recorder:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
         self._written: OrderedDict[tuple[str, ...], _Written] = OrderedDict()
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        """From the one said longest ago to the last."""
         self._task: asyncio.Task[None] | None = None
 
     def event(self, obj: Tree, type_: str, reason: str, message: str) -> None:
@@ -89,8 +108,6 @@ class Recorder:
 
     def about(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
         """The same for an object reference."""
-        if not self._admit(regarding):
-            return
         self._put(_Said(regarding, type_, reason, message[:1024]))
 
     def _put(self, said: _Said) -> None:
@@ -128,69 +145,78 @@ class Recorder:
         self._task = None
 
     async def _write(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
-        message = self._combined(regarding, type_, reason, message)
-        uid = regarding.get("uid") or regarding["name"]
-        key = (uid, type_, reason, message)
+        about = (regarding.get("uid") or regarding["name"], type_, reason)
+        combined = self._is_one_of_many(about, message)
+        key = about if combined else (*about, regarding.get("fieldPath", ""), message)
+        if combined:
+            message = f"(combined from similar events): {message}"
         now = self._env.stamp()
         written = self._written.get(key)
-        if written is not None:
-            written.count += 1
+        if written is None:
+            written = self._written[key] = _Written(self._name(regarding), now)
+            if len(self._written) > REMEMBERED:
+                self._written.popitem(last=False)
+        written.count += 1
+        if not self._admit(regarding):
+            return
+        namespace = regarding.get("namespace") or "default"
+        if written.count > 1:
             try:
                 await self._client.patch(
-                    EVENTS, written.name, {"count": written.count, "lastTimestamp": now, "message": message}, namespace=written.namespace
+                    EVENTS, written.name, {"count": written.count, "lastTimestamp": now, "message": message}, namespace=namespace
                 )
             except NotFound:
-                del self._written[key]
+                pass
             else:
                 return
-        namespace = regarding.get("namespace") or "default"
-        name = self._name(regarding)
         await self._client.create(
             EVENTS,
             {
                 "apiVersion": "v1",
                 "kind": "Event",
-                "metadata": {"name": name, "namespace": namespace},
+                "metadata": {"name": written.name, "namespace": namespace},
                 "involvedObject": regarding,
                 "reason": reason,
                 "message": message,
                 "source": {"component": self.component},
-                "firstTimestamp": now,
+                "firstTimestamp": written.first,
                 "lastTimestamp": now,
-                "count": 1,
+                "count": written.count,
                 "type": type_,
                 "eventTime": None,
-                "reportingComponent": self.component,
+                "reportingComponent": "" if combined else self.component,
                 "reportingInstance": "",
             },
         )
-        self._written[key] = _Written(name, namespace, 1, now)
-        if len(self._written) > REMEMBERED:
-            self._written.popitem(last=False)
+
+    def _is_one_of_many(self, about: tuple[str, ...], message: str) -> bool:
+        """Tell whether an event is combined with those like it: too many texts came for one reason, none of them long after the one before."""
+        now = self._env.now()
+        similar = self._similar.get(about)
+        if similar is None or now - similar.at > SIMILAR_WINDOW:
+            similar = self._similar[about] = _Similar({}, now)
+            if len(self._similar) > REMEMBERED:
+                self._similar.popitem(last=False)
+        similar.at = now
+        similar.messages[message] = None
+        if len(similar.messages) < SIMILAR_LIMIT:
+            return False
+        similar.messages.pop(next(iter(similar.messages)))
+        return True
 
     async def _write_acted(self, said: _Said) -> None:
-        regarding, related = said.regarding, said.related or {}
-        key = (
-            regarding.get("uid", ""),
-            regarding.get("resourceVersion", ""),
-            said.type,
-            said.action,
-            said.reason,
-            related.get("uid", ""),
-            said.message,
-        )
+        regarding = said.regarding
+        key = (said.type, said.action, said.reason, *_identity(regarding), *_identity(said.related or {}))
         now = self._env.now()
-        written = self._written.get(key)
-        if written is not None and now - written.last <= SERIES_SECONDS:
-            written.count += 1
-            written.last = now
-            series = {"count": written.count, "lastObservedTime": self._env.stamp_micro()}
-            try:
-                await self._client.patch(EVENTS, written.name, {"series": series}, namespace=written.namespace)
-            except NotFound:
-                del self._written[key]
-            else:
+        await self._end_series(now)
+        series = self._series.get(key)
+        if series is not None:
+            series.count += 1
+            series.last, series.stamp = now, self._env.stamp_micro()
+            self._series.move_to_end(key)
+            if (series.count > 2 and now - series.written < SERIES_REFRESH) or await self._write_series(series, now):
                 return
+            del self._series[key]
         namespace = regarding.get("namespace") or "default"
         name = self._name(regarding)
         event = {
@@ -212,34 +238,40 @@ class Recorder:
         if said.related is not None:
             event["related"] = said.related
         await self._client.create(EVENTS, event)
-        self._written[key] = _Written(name, namespace, 1, "", now)
-        if len(self._written) > REMEMBERED:
-            self._written.popitem(last=False)
+        self._series[key] = _Series(name, namespace, now)
+        if len(self._series) > REMEMBERED:
+            self._series.popitem(last=False)
+
+    async def _end_series(self, now: float) -> None:
+        """Forget what was not said for long, and write how often it was; done when something is said next."""
+        while self._series and now - next(iter(self._series.values())).last > SERIES_SECONDS:
+            _, series = self._series.popitem(last=False)
+            if series.count > 2:
+                await self._write_series(series, now)
+
+    async def _write_series(self, series: _Series, now: float) -> bool:
+        """Write a count. Tell whether the event is still there."""
+        patch = {"series": {"count": series.count, "lastObservedTime": series.stamp}}
+        series.written = now
+        try:
+            await self._client.patch(EVENTS, series.name, patch, namespace=series.namespace)
+        except NotFound:
+            return False
+        return True
 
     def _name(self, regarding: Tree) -> str:
         """Return the name of a new event: the events of an object are listed in the order in which they came."""
         name = f"{regarding['name']}.{self._env.nanos():x}"
         return name if len(name) <= NAME_LIMIT else self._env.uid()
 
-    def _combined(self, regarding: Tree, type_: str, reason: str, message: str) -> str:
-        key = (regarding.get("uid") or regarding["name"], type_, reason)
-        now = self._env.now()
-        similar = self._similar.get(key)
-        if similar is None or now - similar.at > SIMILAR_WINDOW:
-            similar = self._similar[key] = _Similar({}, now)
-            if len(self._similar) > REMEMBERED:
-                self._similar.popitem(last=False)
-        similar.at = now
-        similar.messages[message] = None
-        if len(similar.messages) <= SIMILAR_LIMIT:
-            return message
-        similar.messages.pop(next(iter(similar.messages)))
-        return f"(combined from similar events): {message}"
-
     async def drained(self) -> None:
         """Return when everything said so far is written."""
         while self._task is not None:
             await asyncio.shield(self._task)
+
+
+def _identity(reference: Tree) -> tuple[str, str]:
+    return reference.get("uid", ""), reference.get("resourceVersion", "")
 
 
 def reference_to(obj: Tree) -> Tree:

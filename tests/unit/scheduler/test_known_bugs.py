@@ -300,7 +300,7 @@ def test_the_same_failure_is_one_event() -> None:
             await asyncio.sleep(20)
         events = [each for each in await cluster.client.list(EVENTS) if each["reason"] == "FailedScheduling"]
         assert len(events) == 2
-        assert sorted((each.get("series") or {}).get("count", 1) for each in events) == [1, 3]
+        assert sorted((each.get("series") or {}).get("count", 1) for each in events) == [1, 2]
 
     play(scenario)
 
