@@ -6,13 +6,13 @@ outcome (a window that ends, a rate that allows more, metrics of a program): a c
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field
 
 from kubemini.api.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.autoscaling import behavior as pace
 from kubemini.controllers.autoscaling.behavior import History
+from kubemini.controllers.autoscaling.metrics import INTERNAL, NONE, SPEC, Monitor, action
 from kubemini.controllers.autoscaling.proposing import Situation, Unavailable, propose
 from kubemini.controllers.autoscaling.replicas import CPU_INITIALIZATION, Tolerance
 from kubemini.controllers.autoscaling.sources import Metrics
@@ -33,7 +33,11 @@ SCALED_TO_ZERO = "ScaledToZero"
 
 
 class _Stop(Exception):
-    """The look ends here; the message is that of the error."""
+    """The look ends here; the message is that of the error. `error` is its kind for the metrics."""
+
+    def __init__(self, message: str, error: str = INTERNAL) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 @dataclass(slots=True)
@@ -49,6 +53,8 @@ class _Look:
     scaled: bool = False
     unsettled: bool = False
     """Whether time alone may change the outcome."""
+    error: str = NONE
+    """What went wrong, for the metrics."""
 
     def say(self, type_: str, status: str, reason: str, message: str) -> None:
         """Set a condition; the time of transition moves with its status."""
@@ -104,6 +110,8 @@ class HorizontalController(Controller):
         """Autoscaler → selector of its target, as last read."""
         self._histories: dict[str, History] = {}
         self._resources: dict[tuple[str, str], Resource] = {}
+        self._monitor = Monitor(lambda: len(self._autoscalers.objects))
+        self.families = self._monitor.all()
         self._tolerances = ctx.gates.enabled("HPAConfigurableTolerance")
         self._to_zero = ctx.gates.enabled("HPAScaleToZero")
         self._autoscalers.add_index("target", _target)
@@ -123,6 +131,7 @@ class HorizontalController(Controller):
             self._selectors.drop(key)
             self._selected.pop(key, None)
             self._histories.pop(key, None)
+            self._monitor.desired.pop((obj["metadata"]["namespace"], obj["metadata"]["name"]), None)
         elif old is None or old["spec"] != new["spec"] or old["metadata"].get("annotations") != new["metadata"].get("annotations"):
             self.queue.add_after(key, self._period)
 
@@ -151,17 +160,25 @@ class HorizontalController(Controller):
         if autoscaler is None:
             return None
         status = autoscaler.get("status") or {}
+        began = self._ctx.env.now()
         look = _Look(autoscaler, self._ctx.env.stamp(), list(status.get("conditions") or ()))
-        with contextlib.suppress(_Stop):
+        try:
             await self._look(key, look)
+        except _Stop as stop:
+            look.error = stop.error
+        else:
+            if look.desired is not None:
+                meta = autoscaler["metadata"]
+                self._monitor.desired[meta["namespace"], meta["name"]] = look.desired
         new = look.status()
         if new != status:
             try:
                 await self._ctx.client.update_status(HORIZONTAL_POD_AUTOSCALERS, {**autoscaler, "status": new})
-            except NotFound:
-                return None
-            except ApiStatus:
-                look.unsettled = True
+            except ApiStatus as refused:
+                look.error = INTERNAL if look.error == NONE else look.error
+                look.unsettled = not isinstance(refused, NotFound)
+        did = action(look.current or 0, look.desired or 0) if look.scaled else NONE
+        self._monitor.looked(did, look.error, self._ctx.env.now() - began)
         return self._period if look.unsettled or self._metrics.program is not None else None
 
     async def _look(self, key: str, look: _Look) -> None:
@@ -193,12 +210,15 @@ class HorizontalController(Controller):
         """Return the target's Scale."""
         autoscaler = look.autoscaler
         reference, namespace = autoscaler["spec"]["scaleTargetRef"], autoscaler["metadata"]["namespace"]
-        group, kind = reference.get("apiVersion", "").rpartition("/")[0], reference["kind"]
+        version, kind = reference.get("apiVersion", ""), reference["kind"]
+        group = version.rpartition("/")[0]
         if (group, kind) not in self._resources:
             self._resources = {(each.group, each.kind): each for each in reversed(self._ctx.client.resources())}
         resource = self._resources.get((group, kind))
-        problem = f'no matches for kind "{kind}" in group "{group}"'
-        if resource is not None:
+        problem, error = f'no matches for kind "{kind}" in group "{group}"', INTERNAL
+        if version.count("/") > 1:
+            problem, error = f"unexpected GroupVersion string: {version}", SPEC
+        elif resource is not None:
             try:
                 return await self._ctx.client.scale(resource, reference["name"], namespace), resource
             except ApiStatus as refused:
@@ -210,7 +230,7 @@ class HorizontalController(Controller):
         self._ctx.recorder.event(autoscaler, "Warning", "FailedGetScale", problem)
         look.say("AbleToScale", "False", "FailedGetScale", f"the HPA controller was unable to get the target's current scale: {problem}")
         look.unsettled = True
-        raise _Stop(problem)
+        raise _Stop(problem, error)
 
     # ------------------------------------------------------------------ metrics
 
@@ -236,10 +256,13 @@ class HorizontalController(Controller):
             try:
                 found = propose(metric, situation, self._metrics)
             except Unavailable as problem:
+                self._monitor.computed(NONE, problem.error, metric["type"], self._ctx.env.now() - now)
                 recorder.event(autoscaler, "Warning", problem.reason, problem.event)
                 failures.append(problem)
                 look.metrics.append({"type": ""})
                 continue
+            shown = (autoscaler.get("status") or {}).get("currentReplicas", 0)
+            self._monitor.computed(action(shown, found.replicas), NONE, metric["type"], self._ctx.env.now() - now)
             look.metrics.append(found.status)
             if best is None or found.replicas > best[0]:
                 best = (found.replicas, found.name)
@@ -250,6 +273,8 @@ class HorizontalController(Controller):
             text = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {first}"
             recorder.event(autoscaler, "Warning", "FailedComputeMetricsReplicas", text)
             raise _Stop(text)
+        if failures:
+            look.error = INTERNAL
         look.say("ScalingActive", "True", "ValidMetricFound", f"the HPA was able to successfully calculate a replica count from {best[1]}")
         return best
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.autoscaling import replicas as calculating
+from kubemini.controllers.autoscaling.metrics import INTERNAL, SPEC
 from kubemini.controllers.autoscaling.replicas import Outcome, Tolerance
 from kubemini.controllers.autoscaling.sources import MetricError, Metrics, shown_selector
 from kubemini.machinery import quantity
@@ -38,11 +39,14 @@ class Proposal:
 
 
 class Unavailable(Exception):
-    """A metric proposes nothing. `reason` and `event` are those of the condition and its event, the message is that of the error as a whole."""
+    """A metric proposes nothing. `reason` and `event` are those of the condition and its event, the message is that of the error as a whole.
 
-    def __init__(self, reason: str, event: str, message: str) -> None:
+    `error` is its kind for the metrics.
+    """
+
+    def __init__(self, reason: str, event: str, message: str, error: str = INTERNAL) -> None:
         super().__init__(message)
-        self.reason, self.event = reason, event
+        self.reason, self.event, self.error = reason, event, error
 
 
 def propose(metric: Tree, situation: Situation, metrics: Metrics) -> Proposal:
@@ -61,7 +65,7 @@ def propose(metric: Tree, situation: Situation, metrics: Metrics) -> Proposal:
             return _external(metric["external"], situation, metrics)
         case other:
             text = f'unknown metric source type "{other}"'
-            raise Unavailable("InvalidMetricSourceType", text, text)
+            raise Unavailable("InvalidMetricSourceType", text, text, SPEC)
 
 
 def _amount(milli: int) -> str:

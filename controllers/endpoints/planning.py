@@ -28,6 +28,11 @@ class Plan:
     create: list[Tree] = field(default_factory=list)
     update: list[Tree] = field(default_factory=list)
     delete: list[Tree] = field(default_factory=list)
+    added: int = 0
+    removed: int = 0
+    """Endpoints that come into and go from slices of wanted ports."""
+    held: dict[Ports, tuple[int, int]] = field(default_factory=dict)
+    """By wanted ports: (endpoints, slices)."""
 
 
 def ports_key(ports: Sequence[Tree] | None) -> Ports:
@@ -75,15 +80,19 @@ def plan(
         else:
             found.delete.append(each)
     for key, endpoints in wanted.items():
-        _fit(found, by_ports.pop(key, []), endpoints, {**skeleton, "ports": ports[key]}, labels)
-    for slices in by_ports.values():
-        found.delete += slices
+        number, slices = len(endpoints), by_ports.pop(key, [])
+        before = len(found.create) - len(found.delete)
+        _fit(found, slices, endpoints, {**skeleton, "ports": ports[key]}, labels)
+        found.held[key] = number, len(slices) + len(found.create) - len(found.delete) - before
+    for each_group in by_ports.values():
+        found.delete += each_group
     if len(existing) == len(found.delete) and not found.create:
         # A Service without endpoints still has one empty slice, so that everybody sees that it is looked after
         if len(found.delete) == 1 and _is_placeholder(found.delete[0], owner_uid, labels):
             found.delete = []
         else:
             found.create.append(skeleton)
+        found.held[()] = 0, 1
     _recycle(found, owner_uid)
     return found
 
@@ -100,6 +109,7 @@ def _fit(found: Plan, slices: list[Tree], wanted: dict[Identity, Tree], skeleton
             want = wanted.pop(known, None)
             if want is None:
                 differs = True
+                found.removed += 1
             elif want is endpoint or want == endpoint:
                 kept.append(endpoint)
             else:
@@ -112,6 +122,7 @@ def _fit(found: Plan, slices: list[Tree], wanted: dict[Identity, Tree], skeleton
         else:
             unchanged[name] = each
     rest = list(wanted.values())
+    found.added += len(rest)
     for each in sorted(changed.values(), key=lambda slice_: -len(slice_["endpoints"])):
         room = SLICE_LIMIT - len(each["endpoints"])
         if rest and room > 0:

@@ -10,6 +10,7 @@ from kubemini.api.resources import ENDPOINT_SLICES, NODES
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kubernetes as names
 from kubemini.controllers.endpoints import pods as view
+from kubemini.controllers.endpoints.metrics import Metrics
 from kubemini.controllers.endpoints.planning import Identity, Plan, Ports, identity, plan, ports_key
 from kubemini.controllers.endpoints.services import Member, Members, Reader, Services
 from kubemini.controllers.endpoints.topology import DISABLED, Topology, is_auto, is_ready, shares, without_hints
@@ -76,6 +77,8 @@ class EndpointSliceController(Controller):
         self._endpoints: dict[str, tuple[Tree, bool, Memo]] = {}
         """Service → (its spec, whether it has hints by proportion, what was made of each of its pods)."""
         self._topology = Topology()
+        self._metrics = Metrics()
+        self.families = self._metrics.all()
         self._slices.on_change(self._on_slice)
         self._nodes.on_change(self._on_node)
         self._services.attach(ctx, Reader(self.queue, self._triggers))
@@ -100,14 +103,24 @@ class EndpointSliceController(Controller):
 
     async def reconcile(self, key: str) -> float | None:
         """Write what differs in the slices of one Service."""
+        try:
+            await self._sync(key)
+        except ApiStatus:
+            self._metrics.syncs.inc("error")
+            raise
+        self._metrics.syncs.inc("success")
+        return None
+
+    async def _sync(self, key: str) -> None:
         service = self._services.get(key)
         if service is None or not view.selects(service):
             if service is None:
                 # Its slices go with it: they are owned by it
                 self._endpoints.pop(key, None)
+                self._metrics.forget(key)
                 for family in ("IPv4", "IPv6"):
                     self._topology.forget(key, family)
-            return None
+            return
         members = self._services.members(key)
         cached = [each for each in self._slices.by_index("service", key) if managed_by(each, MANAGER)]
         slices = self._written.merged(key, cached)
@@ -119,6 +132,8 @@ class EndpointSliceController(Controller):
         known: Memo = memo[2] if memo is not None and memo[0] is service["spec"] and memo[1] == auto else {}
         now: Memo = {}
         self._endpoints[key] = (service["spec"], auto, now)
+        near = "" if auto or (told_by := service["spec"].get("trafficDistribution")) not in _NEAR else told_by
+        changed: list[int] = []
         said: list[tuple[str, str, str]] = []
         for family in families:
             of_family = [each for each in slices if each["addressType"] == family]
@@ -130,6 +145,8 @@ class EndpointSliceController(Controller):
                 step = self._plan(service, members, of_family, family, known, now)
                 if self._topology.forget(key, family):
                     said.append(("Warning", DISABLED, f"Topology Aware Hints has been disabled, addressType: {family}"))
+            self._metrics.planned(key, step, near)
+            changed.append(len(step.create) + len(step.update) + len(step.delete))
             found.create += step.create
             found.update += step.update
             found.delete += step.delete
@@ -138,6 +155,8 @@ class EndpointSliceController(Controller):
         except ApiStatus as refused:
             self._say_failed(service, refused.message)
             raise
+        for number in changed:
+            self._metrics.written(number, near, auto=auto)
         for event in said:
             self._ctx.recorder.event(service, *event)
         strays = self._strays(service, members)
@@ -145,7 +164,6 @@ class EndpointSliceController(Controller):
             self._say_failed(service, strays)
             if self.queue.num_requeues(key) < RETRIES:
                 raise NotFound(strays)
-        return None
 
     def _say_failed(self, service: Tree, why: str) -> None:
         meta = service["metadata"]
@@ -257,17 +275,20 @@ class EndpointSliceController(Controller):
             for slice_ in found.create:
                 try:
                     written.put(await client.create(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+                    self._metrics.changes.inc("create")
                 except Forbidden as refused:
                     if refused.has_cause("NamespaceTerminating"):
                         return
                     raise
         for slice_ in found.update:
             written.put(await client.update(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+            self._metrics.changes.inc("update")
         for slice_ in found.delete:
             meta = slice_["metadata"]
             with contextlib.suppress(NotFound):
                 await client.delete(ENDPOINT_SLICES, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
             written.drop(slice_)
+            self._metrics.changes.inc("delete")
 
 
 def _zone_of(node: Tree) -> str:

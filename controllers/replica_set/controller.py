@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from kubemini.api.resources import PODS, REPLICATION_CONTROLLERS, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.replica_set.claiming import Claims
+from kubemini.controllers.replica_set.metrics import Metrics
 from kubemini.controllers.replica_set.pods import ended, is_active, next_available, ready_since, victims
 from kubemini.controllers.replica_set.status import calculated
 from kubemini.controllers.replica_set.writing import PodTemplate, PodWriter
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.labels import Selector, from_label_selector, from_labels
+from kubemini.runtime.consistency import LAPSE
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
@@ -49,6 +51,11 @@ class ReplicaSetController(Controller):
         self._writer = PodWriter(ctx)
         self._selectors = SelectorIndex()
         self._templates: dict[str, tuple[Tree, PodTemplate]] = {}
+        self._status_writes: dict[str, int] = {}
+        """Key of a set → resourceVersion of our last status write."""
+        self._metrics = Metrics()
+        if self._resource != REPLICATION_CONTROLLERS:
+            self.families = self._metrics.all()
         self._tells_terminating = ctx.gates.enabled("DeploymentReplicaSetTerminatingReplicas") and self._resource != REPLICATION_CONTROLLERS
         self._sets.add_index("owner", _owner_uid)
         self._sets.on_change(self._on_set)
@@ -64,6 +71,7 @@ class ReplicaSetController(Controller):
         if new is None:
             self._selectors.drop(key)
             self._templates.pop(obj["metadata"]["uid"], None)
+            self._status_writes.pop(key, None)
         elif old is None or old["spec"].get("selector") is not new["spec"].get("selector"):
             self._selectors.put(key, new["metadata"]["namespace"], selector_of(new))
         if new is not None and old is not None and old["metadata"]["uid"] != new["metadata"]["uid"]:
@@ -102,6 +110,10 @@ class ReplicaSetController(Controller):
         owner = self._sets.get_key(key)
         if owner is None:
             return None
+        if int(owner["metadata"]["resourceVersion"]) < self._status_writes.get(key, 0):
+            # The cache will show our last write, and that brings the next pass
+            self._metrics.stale.inc()
+            return LAPSE
         pods = await self._claims.claim(owner, selector_of(owner))
         active = [pod for pod in pods if is_active(pod)]
         failure: tuple[str, str] | None = None
@@ -119,7 +131,8 @@ class ReplicaSetController(Controller):
         now = self._ctx.env.now()
         status = calculated(owner, active, terminating, failure, now, self._ctx.env.stamp())
         if status != (owner.get("status") or {}):
-            await self._ctx.client.update_status(self._resource, {**owner, "status": status})
+            written = await self._ctx.client.update_status(self._resource, {**owner, "status": status})
+            self._status_writes[key] = int(written["metadata"]["resourceVersion"])
         if refusal is not None:
             raise refusal
         min_ready = owner["spec"].get("minReadySeconds", 0)
@@ -132,7 +145,11 @@ class ReplicaSetController(Controller):
             return await self._writer.create(owner, [make] * min(-excess, BURST))
         if excess > 0:
             self._writer.expectations.forget(owner["metadata"]["uid"])
-            return await self._writer.delete(owner, victims(active, self._related(owner), min(excess, BURST), self._ctx.env.now()))
+            now = self._ctx.env.now()
+            chosen = victims(active, self._related(owner), min(excess, BURST), now)
+            if len(chosen) < len(active):
+                self._metrics.chose(chosen, active, now)
+            return await self._writer.delete(owner, chosen)
         return None
 
     def _template(self, owner: Tree) -> PodTemplate:
