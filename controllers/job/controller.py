@@ -285,7 +285,8 @@ class JobController(Controller):
             found = Plan(delete=counts.active)
         else:
             found = plan(job, counts, succeeded=succeeded, completed=completed, failed_indexes=failed_indexes, ignored=ignored, wait=wait, now=now)
-        memory.action = DELETED if found.delete else CREATED if found.create else TRACKING
+        # By what it was about to do: also where there is nothing to delete, or the back-off is not over
+        memory.action = DELETED if found.delete or job.suspended else CREATED if found.create or found.again is not None else TRACKING
         if found.delete:
             await self._delete(job, found.delete, release=True)
             gone = {pod["metadata"]["uid"] for pod in found.delete}
@@ -454,7 +455,7 @@ class JobController(Controller):
                 self.metrics.by_policy.inc(found.action)
 
     def _say_finished(self, job: JobView, verdict: Verdict, succeeded: int) -> None:
-        self.metrics.ended(job, verdict.reason, failed=verdict.failure)
+        self.metrics.ended(job, verdict)
         if verdict.failure:
             self._ctx.recorder.event(job.tree, "Warning", verdict.reason, verdict.message)
         else:

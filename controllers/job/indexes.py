@@ -24,17 +24,18 @@ def parse(text: str | None, limit: int | None = None) -> list[int]:
     return found
 
 
-def size(text: str | None) -> int:
-    """Return how many indexes a text names, without listing them.
+def size(text: str | None, limit: int | None = None) -> int:
+    """Return how many indexes a text names, without listing them; those at or above `limit` do not count.
 
-    >>> size("0,1,3-5"), size("0-99999"), size("")
-    (5, 100000, 0)
+    >>> size("0,1,3-5"), size("0-99999"), size(""), size("0,2-5,7", 4)
+    (5, 100000, 0, 3)
     """
     count = 0
     for part in (text or "").split(","):
         if part:
             first, dash, last = part.partition("-")
-            count += int(last) - int(first) + 1 if dash else 1
+            low, high = int(first), int(last) if dash else int(first)
+            count += max((high if limit is None else min(high, limit - 1)) - low + 1, 0)
     return count
 
 

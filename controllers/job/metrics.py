@@ -6,6 +6,7 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.job import indexes
 from kubemini.controllers.job.counting import Counts
 from kubemini.controllers.job.pods import phase, tracked
+from kubemini.controllers.job.verdict import Verdict
 from kubemini.controllers.job.view import JobView
 from kubemini.runtime.telemetry import Counter, Families, Histogram, exponential
 
@@ -76,9 +77,8 @@ class Metrics:
     def created(self, job: JobView, counts: Counts, failed: int, *, made: int, refused: int) -> None:
         """Count the creations of one pass, after which so many pods of the Job have `failed`."""
         reason = "new"
-        if job.spec.get("podReplacementPolicy") == "Failed":
-            if failed:
-                reason = "recreate_failed"
+        if failed and job.spec.get("podReplacementPolicy") == "Failed":
+            reason = "recreate_failed"
         elif failed or counts.terminating:
             reason = "recreate_terminating_or_failed"
         if made:
@@ -87,26 +87,23 @@ class Metrics:
             self.creations.inc(reason, "failed", by=refused)
 
     def written(self, job: JobView, before: Tree, after: Tree) -> None:
-        """Count what a status that was written tells beyond the one before."""
+        """Count what a status that was written tells beyond the one before; nothing is counted too, so that the sample is there."""
         mode = _mode(job)
         succeeded = after.get("succeeded", 0) - before.get("succeeded", 0)
         if job.indexed:
             limit = "global" if job.per_index is None else "perIndex"
-            succeeded = _more(before, after, "completedIndexes")
-            if succeeded > 0:
-                self.indexes_finished.inc("succeeded", limit, by=succeeded)
-            given_up = _more(before, after, "failedIndexes")
+            succeeded = _more(before, after, "completedIndexes", job.completions_or_zero)
+            self.indexes_finished.inc("succeeded", limit, by=max(succeeded, 0))
+            given_up = _more(before, after, "failedIndexes", job.completions_or_zero)
             if given_up > 0:
                 self.indexes_finished.inc("failed", limit, by=given_up)
-        if succeeded > 0:
-            self.pods_finished.inc(mode, "succeeded", by=succeeded)
-        failed = after.get("failed", 0) - before.get("failed", 0)
-        if failed > 0:
-            self.pods_finished.inc(mode, "failed", by=failed)
+        self.pods_finished.inc(mode, "succeeded", by=max(succeeded, 0))
+        self.pods_finished.inc(mode, "failed", by=max(after.get("failed", 0) - before.get("failed", 0), 0))
 
-    def ended(self, job: JobView, reason: str, *, failed: bool) -> None:
-        """Count a Job that has finished."""
-        self.finished.inc(_mode(job), "failed" if failed else "succeeded", reason)
+    def ended(self, job: JobView, verdict: Verdict) -> None:
+        """Count a Job that has finished; a success has no reason here."""
+        result, reason = ("failed", verdict.reason) if verdict.failure else ("succeeded", "")
+        self.finished.inc(_mode(job), result, reason)
 
 
 def _mode(job: JobView) -> str:
@@ -117,6 +114,7 @@ def _held(pod: Tree | None) -> bool:
     return pod is not None and phase(pod) in ("Succeeded", "Failed") and tracked(pod)
 
 
-def _more(before: Tree, after: Tree, key: str) -> int:
+def _more(before: Tree, after: Tree, key: str, completions: int) -> int:
+    """Return how many more indexes there are, of those that the Job still has: what a scale-down drops makes up for nothing."""
     one, other = before.get(key) or "", after.get(key) or ""
-    return 0 if one == other else indexes.size(other) - indexes.size(one)
+    return 0 if one == other else indexes.size(other, completions) - indexes.size(one, completions)

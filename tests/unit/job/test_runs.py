@@ -11,6 +11,9 @@ from kubemini.api.resources import CRON_JOBS, EVENTS, JOBS, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job import accounting
 from kubemini.controllers.job.controller import JobController
+from kubemini.controllers.job.counting import Counts
+from kubemini.controllers.job.metrics import Metrics
+from kubemini.controllers.job.view import JobView
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.telemetry import Counter, Histogram
 from kubemini.sim.cluster import SimCluster, simulate
@@ -26,6 +29,12 @@ def job(name: str = "j", **spec: Any) -> Tree:
     """Return a Job of pods that never restart."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": {"template": template, **spec}}
+
+
+def view(**spec: Any) -> JobView:
+    """Return a Job as the controller sees it."""
+    tree = job(**spec)
+    return JobView({**tree, "metadata": {**tree["metadata"], "uid": "u"}})
 
 
 def play(job_tree: Tree, *, exits: dict[str, int] | None = None, seed: int = 0, faults: Faults = PERFECT) -> tuple[Tree, list[Tree], dict[str, Any]]:
@@ -108,8 +117,53 @@ def test_what_an_indexed_job_counts() -> None:
     assert found["job_pods_creation_total"] == {("new", "succeeded"): 3, ("recreate_terminating_or_failed", "succeeded"): 1}
     assert found["terminated_pods_tracking_finalizer_total"] == {("add",): 4, ("delete",): 4}
     assert found["job_syncs_total"] == found["job_sync_duration_seconds"]
-    assert found["job_syncs_total"]["Indexed", "success", "pods_created"] == 2
+    # The first three, and the fourth, which was to be made before its back-off was over
+    assert found["job_syncs_total"]["Indexed", "success", "pods_created"] >= 3
     assert {mode for mode, _, _ in found["job_syncs_total"]} == {"Indexed"}
+
+
+def test_what_a_success_counts() -> None:
+    """A success is counted without a reason, and that no pod failed is said too."""
+    _, _, found = play(job())
+    assert found["jobs_finished_total"] == {("NonIndexed", "succeeded", ""): 1}
+    assert found["job_pods_finished_total"] == {("NonIndexed", "succeeded"): 1, ("NonIndexed", "failed"): 0}
+
+
+def test_an_index_that_a_scale_down_drops_makes_up_for_no_other() -> None:
+    """Of a status that loses an index and gains one below completions, the one that is new is counted."""
+    found = Metrics()
+    found.written(view(completionMode="Indexed", completions=2, parallelism=2), {"completedIndexes": "0,3", "succeeded": 2}, {"completedIndexes": "0,1", "succeeded": 2})
+    assert found.indexes_finished.samples == {("succeeded", "global"): 1}
+    assert found.pods_finished.samples == {("Indexed", "succeeded"): 1, ("Indexed", "failed"): 0}
+
+
+@pytest.mark.parametrize(
+    "policy,failed,terminating,reason",
+    [
+        ("Failed", 0, False, "new"),
+        ("Failed", 1, True, "recreate_failed"),
+        ("Failed", 0, True, "recreate_terminating_or_failed"),
+        ("TerminatingOrFailed", 1, False, "recreate_terminating_or_failed"),
+        ("TerminatingOrFailed", 0, False, "new"),
+    ],
+)
+def test_reasons_of_creations(policy: str, failed: int, terminating: bool, reason: str) -> None:
+    """A pod is new, or comes for one that failed, or is still terminating beside it."""
+    found = Metrics()
+    found.created(view(podReplacementPolicy=policy), Counts(terminating=[{}] if terminating else []), failed, made=2, refused=1)
+    assert found.creations.samples == {(reason, "succeeded"): 2, (reason, "failed"): 1}
+
+
+def test_passes_are_counted_by_what_they_were_about_to_do() -> None:
+    """A pass over a suspended Job deletes, also where there is nothing to delete; one that waits for a back-off creates."""
+
+    async def scenario(cluster: SimCluster) -> dict[str, Any]:
+        await cluster.client.create(JOBS, job(suspend=True))
+        await cluster.settle(60)
+        return counted(cluster)
+
+    found = simulate(scenario, fleet="cpu:1", controllers=CONTROLLERS)
+    assert set(found["job_syncs_total"]) == {("NonIndexed", "success", "pods_deleted")}
 
 
 def test_what_a_pod_failure_policy_counts() -> None:
