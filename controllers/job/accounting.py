@@ -128,13 +128,14 @@ class Accounting:
     ) -> bool:
         """Write, release, count, write again: each write only when it changes something. Tell whether the Job has ended. Raise what a write raises; nothing is lost then.
 
-        The end is not written together with the account of the last pods: who watches the Job is to see both (`Ended.paused`).
+        The end is not written together with the account of the last pods: who watches the Job is to see both (`Ended.paused`). Nor is it where it will be refused,
+        as that of a Job without a start mostly is: the interim condition stands then.
         """
         base = job.tree
         first = draft.render()
         released = {pod["metadata"]["uid"] for pod in ended.release}
         pending = [uid for uid in (*draft.uncounted_succeeded, *draft.uncounted_failed) if uid not in released]
-        wrote = bool(ended.release or pending) and first != job.status
+        wrote = bool(ended.release or pending or (terminal is not None and draft.start_time is None)) and first != job.status
         if wrote:
             base = await write(first, base)
         failures = await self._release(ended.release, removing)

@@ -252,8 +252,8 @@ class JobController(Controller):
                 done = await self._manage(job, counts, memory, succeeded, failed, completed, failed_indexes, ignored, record.remaining(now), now)
                 again = done.again
             if is_complete(job, counts, succeeded):
-                # Suspended, being deleted, or neither; an end needs a start
-                verdict, draft.start_time = REACHED, draft.start_time or stamp
+                # Suspended, being deleted, or neither
+                verdict = REACHED
             elif managed:
                 self._keep_suspended(job, draft, stamp)
         draft.active, draft.ready, draft.terminating = len(counts.active), counts.ready, len(counts.terminating)

@@ -38,7 +38,7 @@ class Deleting(Writing):
         ctx = WriteContext(
             self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
         )
-        request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx)
+        request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx, warnings=deletion_warnings(kind, options))
         self.chain.validate(request)
         for each in self.chain.remote:
             if each.matches(request):
@@ -109,6 +109,12 @@ class Deleting(Writing):
             except NotFound:
                 continue
         return [served.from_storage(record.obj) for record in found.records]
+
+
+def deletion_warnings(kind: Kind, options: DeleteOptions) -> list[str]:
+    """Return the advice to who deletes without saying what becomes of dependents."""
+    advice = kind.strategy.orphaning_advice
+    return [advice] if advice and not options.propagation and options.orphan is None else []
 
 
 def deleted_status(kind: Kind, meta: Tree) -> Tree:

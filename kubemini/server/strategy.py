@@ -119,6 +119,8 @@ class Strategy:
     """Whether DELETE answers with the object instead of a Status."""
     orphans_by_default: bool = False
     """Whether a DELETE that names no propagation leaves the dependents (Jobs and ReplicationControllers, for the sake of old clients)."""
+    orphaning_advice: str = ""
+    """The warning to who deletes without saying whether dependents stay."""
     graceful: bool = False
     """Whether deletion is graceful (pods)."""
     any_finalizer: bool = False

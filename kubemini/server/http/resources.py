@@ -13,6 +13,7 @@ from aiohttp import web
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
 from kubemini.machinery.schema.builtin import BuiltinSchemas
+from kubemini.server.deleting import deletion_warnings
 from kubemini.server.http import answers, bodies, forms, watching
 from kubemini.server.http.bodies import Query
 from kubemini.server.http.metrics import RequestMetrics
@@ -278,6 +279,7 @@ class Resources:
         body = await self._delete_body(asked)
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
         found = await self.server.delete_collection(served, asked.namespace, bodies.list_options(asked.query), options)
+        warnings = deletion_warnings(served.kind, options)
         meta = {"resourceVersion": str(self.server.store.revision)}
         if accept.as_:
             return answers.tree(
@@ -288,9 +290,11 @@ class Resources:
                     "items": [forms.partial(item, accept.version) for item in found],
                 },
                 accept,
+                warnings=warnings,
             )
         items = found if served.kind.custom else [{key: value for key, value in item.items() if key not in ("apiVersion", "kind")} for item in found]
-        return answers.tree({"kind": served.kind.list_kind, "apiVersion": served.api_version, "metadata": meta, "items": items}, accept)
+        listed = {"kind": served.kind.list_kind, "apiVersion": served.api_version, "metadata": meta, "items": items}
+        return answers.tree(listed, accept, warnings=warnings)
 
     async def _delete_body(self, asked: Asked) -> Tree | None:
         data = await read(asked.request)

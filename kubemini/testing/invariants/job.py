@@ -177,7 +177,7 @@ class Counters(_OfJobs):
                     yield f"finished with {status[counter]} {counter}"
             if lists.get("succeeded") or lists.get("failed"):
                 yield "finished with uncounted pods"
-            if not status.get("startTime"):
+            if not status.get("startTime") and not (new["spec"].get("suspend") and new["spec"].get("completions") == 0):
                 yield "finished without startTime"
         if (condition(new, "Complete") is not None) != bool(status.get("completionTime")):
             yield "completionTime without Complete, or the other way round"

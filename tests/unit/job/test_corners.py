@@ -94,6 +94,67 @@ def test_a_job_completes_while_it_is_being_deleted() -> None:
     assert (end["status"]["succeeded"], end["status"].get("active", 0)) == (1, 0)
 
 
+def test_a_suspended_job_without_completions_completes_without_a_start() -> None:
+    """There is nothing to run, suspended or not: the Job is Complete at once, and has never started."""
+
+    async def scenario(cluster: SimCluster) -> Tree:
+        await cluster.client.create(JOBS, job(completions=0, suspend=True))
+        await cluster.settle(60)
+        return await status_of(cluster)
+
+    status = played(scenario)
+    assert [each["type"] for each in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert "startTime" not in status
+    assert status["completionTime"]
+
+
+def test_a_job_that_ends_while_it_is_suspended_waits_for_its_start() -> None:
+    """A suspended Job that meets its end by a changed spec has the interim condition alone, for an end needs a start: it follows once the Job is resumed."""
+
+    async def scenario(cluster: SimCluster) -> list[Tree]:
+        await cluster.client.create(JOBS, job(completionMode="Indexed", completions=2, parallelism=2))
+        await cluster.settle(20)
+        await say(cluster, (await cluster.list("pod"))[0], "Succeeded", **ended(0))
+        await cluster.settle(20)
+        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
+        await cluster.settle(20)
+        await cluster.client.patch(JOBS, "j", {"spec": {"completions": 1, "parallelism": 1}}, namespace="default")
+        await cluster.settle(200)
+        found = [await status_of(cluster)]
+        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.settle(60)
+        return [*found, await status_of(cluster)]
+
+    waiting, end = played(scenario)
+    assert [each["type"] for each in waiting["conditions"]] == ["Suspended", "SuccessCriteriaMet"]
+    assert "startTime" not in waiting
+    assert [each["type"] for each in end["conditions"]] == ["Suspended", "SuccessCriteriaMet", "Complete"]
+    assert end["startTime"]
+
+
+def test_a_job_that_fails_while_it_is_suspended_waits_for_its_start() -> None:
+    """A limit that is lowered below what has failed ends a suspended Job, but not before it is resumed."""
+
+    async def scenario(cluster: SimCluster) -> list[Tree]:
+        await cluster.client.create(JOBS, job(completions=2, parallelism=2))
+        await cluster.settle(20)
+        await say(cluster, (await cluster.list("pod"))[0], "Failed", **ended(1))
+        await cluster.settle(5)
+        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
+        await cluster.settle(20)
+        await cluster.client.patch(JOBS, "j", {"spec": {"backoffLimit": 0}}, namespace="default")
+        await cluster.settle(200)
+        found = [await status_of(cluster)]
+        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.settle(60)
+        return [*found, await status_of(cluster)]
+
+    waiting, end = played(scenario)
+    assert [each["type"] for each in waiting["conditions"]] == ["Suspended", "FailureTarget"]
+    assert [each["type"] for each in end["conditions"]] == ["Suspended", "FailureTarget", "Failed"]
+    assert (end["failed"], bool(end["startTime"])) == (1, True)
+
+
 def test_a_suspended_condition_of_somebody_else_is_put_right() -> None:
     """A Suspended condition with another reason or message is written anew, with a new time and event, though its status was right."""
 

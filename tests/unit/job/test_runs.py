@@ -132,7 +132,11 @@ def test_what_a_success_counts() -> None:
 def test_an_index_that_a_scale_down_drops_makes_up_for_no_other() -> None:
     """Of a status that loses an index and gains one below completions, the one that is new is counted."""
     found = Metrics()
-    found.written(view(completionMode="Indexed", completions=2, parallelism=2), {"completedIndexes": "0,3", "succeeded": 2}, {"completedIndexes": "0,1", "succeeded": 2})
+    found.written(
+        view(completionMode="Indexed", completions=2, parallelism=2),
+        {"completedIndexes": "0,3", "succeeded": 2},
+        {"completedIndexes": "0,1", "succeeded": 2},
+    )
     assert found.indexes_finished.samples == {("succeeded", "global"): 1}
     assert found.pods_finished.samples == {("Indexed", "succeeded"): 1, ("Indexed", "failed"): 0}
 

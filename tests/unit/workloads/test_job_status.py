@@ -131,6 +131,24 @@ def test_what_was_reached_stays(new: Tree, old: Tree, text: str) -> None:
     assert text in problems(new, old)
 
 
+def test_success_criteria_go_with_two_refusals() -> None:
+    """Who takes SuccessCriteriaMet from a Complete Job is told that it stays, and that Complete needs it; with failedIndexes the same is asked of Failed."""
+    assert problems({**COMPLETE, "conditions": true("Complete")}, COMPLETE) == [
+        "status.conditions: Invalid value: cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
+        "status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition",
+    ]
+    old = {"startTime": START, "conditions": true("Failed"), "failedIndexes": "0"}
+    found = problems({**old, "failedIndexes": "0,1"}, old, {**INDEXED, "backoffLimitPerIndex": 0})
+    assert found == ["status.conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition"]
+
+
+@pytest.mark.parametrize("suspend,completions,refused", [(True, 0, False), (False, 0, True), (True, 1, True), (True, None, True)])
+def test_a_suspended_job_without_completions_ends_without_a_start(suspend: bool, completions: int | None, refused: bool) -> None:
+    """An end needs a startTime, but for a Job that has nothing to run and is suspended."""
+    found = problems({**COMPLETE, "startTime": None}, None, {"completions": completions, "parallelism": 1, "suspend": suspend})
+    assert found == (["status.startTime: Required value: startTime is required for finished job"] if refused else [])
+
+
 def test_an_elastic_job_may_lose_successes() -> None:
     """`succeeded` may fall with the indexes of an Indexed Job whose completions equal its parallelism."""
     elastic = {"completionMode": "Indexed", "completions": 2, "parallelism": 2}

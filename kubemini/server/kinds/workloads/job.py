@@ -35,6 +35,10 @@ class JobStrategy(TemplateStrategy):
 
     table = tables.JOB
     orphans_by_default = True
+    orphaning_advice = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+        "or set propagationPolicy=Orphan to suppress this warning"
+    )
     unsupported_field = 'field label "{}" not supported for Job'
     fields: Mapping[str, Callable[[Tree], str]] = {"status.successful": lambda job: str((job.get("status") or {}).get("succeeded") or 0)}
 

@@ -60,7 +60,7 @@ def validate_job_status(new: Tree, old: Tree) -> Errors:
     yield from _uncounted(now.status.get("uncountedTerminatedPods") or {})
     yield from _contradictions(now, before)
     yield from _times(now, before, changed)
-    yield from _ends(now, before, changed)
+    yield from _ends(spec, now, before, changed)
     yield from _indexes(spec, now.status, changed)
     yield from _remaining_pods(now, before, changed)
     yield from _success_criteria(spec, now)
@@ -99,10 +99,11 @@ def _times(now: _View, before: _View, changed: set[str]) -> Errors:
         yield invalid("status.completionTime", end, "must be equal to or after `startTime`")
 
 
-def _ends(now: _View, before: _View, changed: set[str]) -> Errors:
-    if now.failed != before.failed and now.failed and "FailureTarget" not in now.true:
+def _ends(spec: Tree, now: _View, before: _View, changed: set[str]) -> Errors:
+    if (now.failed != before.failed or "failedIndexes" in changed) and now.failed and "FailureTarget" not in now.true:
         yield invalid_omitted(_CONDITIONS, "cannot set Failed=True condition without the FailureTarget=true condition")
-    if now.complete != before.complete and now.complete and "SuccessCriteriaMet" not in now.true:
+    met_before = "SuccessCriteriaMet" in before.true
+    if (now.complete != before.complete or met_before) and now.complete and "SuccessCriteriaMet" not in now.true:
         yield invalid_omitted(_CONDITIONS, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
     if not now.finished:
         return
@@ -110,7 +111,9 @@ def _ends(now: _View, before: _View, changed: set[str]) -> Errors:
     active = now.number("active")
     if (just or "active" in changed) and active > 0:
         yield invalid("status.active", active, "active>0 is invalid for finished job")
-    if (just or "startTime" in changed) and now.status.get("startTime") is None:
+    # A suspended Job without completions ends without a start
+    needs_start = not (spec.get("suspend") and spec.get("completions") == 0)
+    if needs_start and (just or "startTime" in changed) and now.status.get("startTime") is None:
         yield required("status.startTime", "startTime is required for finished job")
     uncounted = now.status.get("uncountedTerminatedPods") or {}
     if (just or "uncountedTerminatedPods" in changed) and (uncounted.get("failed") or uncounted.get("succeeded")):
