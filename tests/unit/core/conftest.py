@@ -69,11 +69,17 @@ class Desk:
         """Return the causes of a refused object as ``field: text``, in order."""
         return [f"{each['field']}: {each['message']}" for each in self.refused(kind, **fields).details["causes"]]
 
-    def patch(self, kind: str, name: str, body: Any, *, type_: str = "merge", subresource: str = "", namespace: str = NAMESPACE) -> Tree:
-        """Patch an object."""
+    def outcome_of_patch(
+        self, kind: str, name: str, body: Any, *, type_: str = "merge", subresource: str = "", namespace: str = NAMESPACE
+    ) -> Outcome:
+        """Patch an object and return all of the answer."""
         served = self.served(kind)
         where = namespace if served.kind.namespaced else ""
-        return asyncio.run(self.api.patch(served, where, name, Patch(type_, body), WriteOptions(track=False), subresource=subresource)).obj
+        return asyncio.run(self.api.patch(served, where, name, Patch(type_, body), WriteOptions(track=False), subresource=subresource))
+
+    def patch(self, kind: str, name: str, body: Any, **more: Any) -> Tree:
+        """Patch an object."""
+        return self.outcome_of_patch(kind, name, body, **more).obj
 
     def unpatched(self, kind: str, name: str, body: Any, **more: Any) -> list[str]:
         """Return the causes of a refused patch as ``field: text``."""

@@ -227,12 +227,6 @@ def test_a_claim_template_replaces_a_volume_of_its_name() -> None:
     assert volumes == [{"name": "tmp", "emptyDir": {}}, {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
-def test_a_negative_history_limit_is_advised_against() -> None:
-    """A negative revisionHistoryLimit of a StatefulSet is accepted with a warning."""
-    (text,) = StatefulSetStrategy().spec_warnings({"spec": {"revisionHistoryLimit": -1}})
-    assert text.startswith("spec.revisionHistoryLimit: a negative value retains all historical revisions")
-
-
 @pytest.mark.parametrize(
     "kind,status,text",
     [

@@ -1,6 +1,8 @@
-"""Rules of the spec of a PersistentVolumeClaim, for claims themselves and for claim templates."""
+"""Rules of the spec of a PersistentVolumeClaim, and advice on it, for claims themselves and for claim templates."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names, quantity
@@ -10,6 +12,7 @@ from kubemini.server.kinds.core.pod_resources import amount
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def claim_spec(spec: Tree, path: str = "spec") -> Errors:
@@ -59,3 +62,18 @@ def _sources(spec: Tree, path: str) -> Errors:
             yield invalid(path, f"{path}.dataSource", "may not be specified when dataSourceRef.namespace is specified")
         elif any(source.get(key) != reference.get(key) for key in ("apiGroup", "kind", "name")):
             yield invalid(path, f"{path}.dataSource", "must match dataSourceRef")
+
+
+def claim_warnings(claim: Tree) -> Iterator[str]:
+    """Yield the warnings about a PersistentVolumeClaim."""
+    if _BETA_CLASS in (claim["metadata"].get("annotations") or {}):
+        yield f'metadata.annotations[{_BETA_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
+    yield from claim_spec_warnings(claim.get("spec") or {}, "spec")
+
+
+def claim_spec_warnings(spec: Tree, path: str) -> Iterator[str]:
+    """Yield the warnings about what a claim at `path` asks for."""
+    for kind in ("requests", "limits"):
+        amount = ((spec.get("resources") or {}).get(kind) or {}).get("storage")
+        if amount is not None and quantity.milli(amount) % 1000:
+            yield f'{path}.resources.{kind}[storage]: fractional byte value "{amount}" is invalid, must be an integer'

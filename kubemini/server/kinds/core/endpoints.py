@@ -11,6 +11,7 @@ from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubemini.machinery.memo import by_identity
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, one_of, ordinary_ip, port_number, wrong
+from kubemini.server.kinds.core.network_warnings import endpoints_warnings, slice_warnings
 from kubemini.server.kinds.core.pod_containers import PROTOCOLS
 from kubemini.server.kinds.tables import ENDPOINT_SLICE, ENDPOINTS
 from kubemini.server.strategy import Strategy, WriteContext
@@ -30,6 +31,10 @@ class EndpointsStrategy(Strategy):
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check addresses and ports."""
         return list(_subsets(obj))
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on addresses."""
+        return list(endpoints_warnings(new))
 
 
 def _subsets(obj: Tree) -> Errors:
@@ -99,6 +104,10 @@ class EndpointSliceStrategy(Strategy):
         if new.get("addressType") != old.get("addressType"):
             errors.append(invalid("addressType", new.get("addressType"), IMMUTABLE))
         return errors
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on addresses."""
+        return list(slice_warnings(new))
 
 
 def _endpoints(endpoints: list[Tree] | tuple[()], kind: str) -> Errors:

@@ -91,6 +91,8 @@ def user_or_group(value: int | None, path: str) -> Errors:
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
 """An ordinary address, found ordinary without building one: every status of a pod has some."""
+_PADDED = re.compile(rf"0*{_OCTET}(?:\.0*{_OCTET}){{3}}", re.ASCII).fullmatch
+"""One with zeros in front of its numbers, which some read as octal."""
 
 
 def is_ipv4(value: str) -> bool:
@@ -99,24 +101,43 @@ def is_ipv4(value: str) -> bool:
 
 
 def ip(value: str, path: str) -> Errors:
-    """Check an IP address."""
+    """Check an IP address, as strictly as the gate StrictIPCIDRValidation (on since 1.36) has it."""
     if _IPV4(value):
         return
     try:
-        ipaddress.ip_address(value)
+        address = ipaddress.ip_address(value)
     except ValueError:
-        yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        padded = _PADDED(value) is not None
+        yield invalid(path, value, "must not have leading 0s" if padded else "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        return
+    if _is_mapped(address):
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
 
 
 def cidr(value: str, path: str) -> Errors:
-    """Check a CIDR."""
+    """Check a CIDR, as strictly as the gate StrictIPCIDRValidation (on since 1.36) has it."""
+    start, slash, bits = value.partition("/")
     try:
-        if "/" in value:
-            ipaddress.ip_network(value, strict=False)
-            return
+        network = ipaddress.ip_network(f"{_unpadded(start)}/{int(bits)}", strict=False) if slash and bits.isascii() and bits.isdigit() else None
     except ValueError:
-        pass
-    yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+        network = None
+    if network is None:
+        yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+    elif start != _unpadded(start) or bits != str(int(bits)):
+        yield invalid(path, value, "must not have leading 0s in IP or prefix length")
+    elif _is_mapped(network.network_address):
+        yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+    elif ipaddress.ip_address(start) != network.network_address:
+        yield invalid(path, value, "must not have bits set beyond the prefix length")
+
+
+def _unpadded(address: str) -> str:
+    """Return an IPv4 address without zeros in front of its numbers; any other text as it is."""
+    return ".".join(str(int(each)) for each in address.split(".")) if _PADDED(address) else address
 
 
 @lru_cache(16384)
@@ -133,7 +154,7 @@ def ordinary_ip(value: str, path: str) -> Errors:
 
 def _extraordinary(value: str, path: str) -> Errors:
     try:
-        address = ipaddress.ip_address(value)
+        address = ipaddress.ip_address(_unpadded(value))
     except ValueError:
         yield invalid(path, value, "must be a valid IP address")
         return

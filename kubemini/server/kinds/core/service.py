@@ -6,6 +6,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, Invalid
 from kubemini.server.kinds.core import service_shape, service_validation
+from kubemini.server.kinds.core.network_warnings import service_warnings
 from kubemini.server.kinds.core.service_allocation import Refused, allocated
 from kubemini.server.kinds.tables import SERVICE
 from kubemini.server.strategy import Strategy, WriteContext
@@ -73,6 +74,10 @@ class ServiceStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check what changed, then the spec."""
         return [*service_validation.service_update(new["spec"], old["spec"]), *service_validation.service(new["spec"])]
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on what is ignored, or goes out of use."""
+        return list(service_warnings(new))
 
     def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check the load balancer's addresses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
-from kubemini.server.kinds.core.claims import ACCESS_MODES, VOLUME_MODES, claim_spec
+from kubemini.server.kinds.core.claims import ACCESS_MODES, VOLUME_MODES, claim_spec, claim_warnings
 from kubemini.server.kinds.core.formats import IMMUTABLE, POSITIVE, Errors, difference, same, wrong
 from kubemini.server.kinds.core.pod_scheduling import node_selector
 from kubemini.server.kinds.core.pod_volumes import SOURCES, csi_driver_name
@@ -46,6 +46,10 @@ class PersistentVolumeClaimStrategy(Strategy):
         if spec is before:
             return []
         return [*claim_spec(spec), *_claim_update(spec, before, old.get("status") or {})]
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on sizes and on an annotation that goes out of use."""
+        return list(claim_warnings(new))
 
 
 def _storage(spec: Tree) -> str:

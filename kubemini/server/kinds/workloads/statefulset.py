@@ -12,7 +12,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
 from kubemini.server.kinds import tables
-from kubemini.server.kinds.core.claims import claim_spec
+from kubemini.server.kinds.core.claims import claim_spec, claim_spec_warnings
 from kubemini.server.kinds.core.formats import Errors, wrong
 from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
 from kubemini.server.kinds.workloads.rules import (
@@ -101,12 +101,17 @@ class StatefulSetStrategy(TemplateStrategy):
         """Check that the counts fit together."""
         return list(_stateful_set_status(new.get("status") or {}, old.get("status") or {}))
 
-    def spec_warnings(self, obj: Tree) -> list[str]:
-        """Advise against a history that is never cut."""
-        limit = obj["spec"].get("revisionHistoryLimit")
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on the pod template, on what claims ask for, and against a history that is never cut."""
+        found = super().warnings(new, old, ctx)
+        for index, claim in enumerate(new["spec"].get("volumeClaimTemplates") or ()):
+            # Neither path is right, and both are upstream's
+            path = f"spec.volumeClaimTemplates[{index}]"
+            found += claim_spec_warnings(claim.get("spec") or {}, path if old is None else f"{path}.Spec")
+        limit = new["spec"].get("revisionHistoryLimit")
         if limit is not None and limit < 0:
-            return ["spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"]
-        return []
+            found.append("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+        return found
 
 
 # ------------------------------------------------------------------------------------------------ the gate
