@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.replica_set.pods import most_restarts
+from kubemini.machinery.gotext import is_decimal
 from kubemini.machinery.memo import by_identity
 from kubemini.runtime.env import from_stamp
 from kubemini.runtime.keys import owner_reference
@@ -128,13 +129,13 @@ def is_ready(pod: Tree) -> bool:
 def index_of(pod: Tree) -> int | None:
     """Return a pod's completion index, None when it has none that can be read."""
     text = (pod["metadata"].get("annotations") or {}).get(INDEX)
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and is_decimal(text) else None
 
 
 def counter(pod: Tree, annotation: str) -> int:
     """Return a counting annotation, 0 when absent or unreadable."""
     text = (pod["metadata"].get("annotations") or {}).get(annotation, "0")
-    return int(text) if text.isdigit() else 0
+    return int(text) if is_decimal(text) else 0
 
 
 def finished_at(pod: Tree) -> float:

@@ -9,6 +9,7 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import jobset as names
 from kubemini.controllers.jobset.errors import Stalled
 from kubemini.controllers.jobset.view import JobSetView
+from kubemini.machinery.gotext import is_decimal
 
 
 class Child:
@@ -51,10 +52,11 @@ def _end(status: Tree) -> str:
 def number(labels: Tree, key: str) -> int:
     """Return a label that is to hold a number. Raise `Stalled`."""
     text = labels.get(key)
-    try:
-        return int(text or "")
-    except ValueError:
-        raise Stalled(f"invalid value for label {key}, must be integer" if text is not None else f"missing label {key}") from None
+    if text is None:
+        raise Stalled(f"missing label {key}")
+    if not is_decimal(text.removeprefix("-")):
+        raise Stalled(f"invalid value for label {key}, must be integer")
+    return int(text)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,25 @@ def json_kind(value: Any) -> str:
     return "array" if isinstance(value, list) else "number"
 
 
+def is_decimal(text: str) -> bool:
+    """Tell whether a text is a row of digits; other scripts have digits that Go knows nothing of.
+
+    >>> is_decimal("10"), is_decimal("²"), is_decimal("")
+    (True, False, False)
+    """
+    return text.isascii() and text.isdecimal()
+
+
+def parse_uint(text: str) -> int:
+    """Return an unsigned number of 64 bits. Raise `ValueError` with Go's words."""
+    if not is_decimal(text):
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    if len(digits) > 20 or (value := int(digits or "0")) >= 2**64:
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    return value
+
+
 def plain(value: Any) -> str:
     """Return a value as ``%v`` prints it: maps by sorted keys, texts bare.
 

@@ -14,7 +14,7 @@ import orjson
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Invalid, TooLarge
-from kubemini.machinery.gotext import json_kind
+from kubemini.machinery.gotext import is_decimal, json_kind
 from kubemini.machinery.merge import same
 
 MAX_OPERATIONS = 10_000
@@ -143,7 +143,7 @@ def _index(key: str, size: int) -> int:
         index = int(key)
     except ValueError:
         raise PatchFailed(f"no index: {key}") from None
-    if not -size <= index < size or not key.lstrip("+-").isdigit():
+    if not -size <= index < size or not is_decimal(key.lstrip("+-")):
         raise PatchFailed(f"invalid index: {key}")
     return index % size
 

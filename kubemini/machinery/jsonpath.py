@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from kubemini.machinery.gotext import plain
+from kubemini.machinery.gotext import is_decimal, plain
 from kubemini.machinery.human import human_duration
 
 
@@ -183,7 +183,7 @@ def _parse_one(text: str, at: int, found: list[Node]) -> int:
         return _parse_quoted(text, at, found)
     if here == ".":
         return _parse_field(text, at + 1, found)
-    if here in "+-" or here.isdigit():
+    if here in "+-" or is_decimal(here):
         return _parse_number(text, at, found)
     if here == "_" or here.isalnum():
         end = _word_end(text, at)
@@ -210,7 +210,7 @@ def _parse_field(text: str, at: int, found: list[Node]) -> int:
 
 def _parse_number(text: str, at: int, found: list[Node]) -> int:
     end = at + 1 if text[at] in "+-" else at
-    while end < len(text) and (text[end] == "." or text[end].isdigit()):
+    while end < len(text) and (text[end] == "." or is_decimal(text[end])):
         end += 1
     word = text[at:end]
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Conflict, Invalid, ServerError, invalid, required
+from kubemini.machinery.gotext import is_decimal
 from kubemini.runtime.env import Env, from_stamp, to_stamp
 from kubemini.server.registry import Kind
 
@@ -99,7 +100,7 @@ def check_revision(kind: Kind, meta: Tree, old_revision: int, name: str, *, unco
         if not unconditional:
             raise Invalid.of(kind.kind, kind.group, name, [invalid("metadata.resourceVersion", _ZERO, "must be specified for an update")])
         return
-    if not str(given).isdigit():
+    if not is_decimal(str(given)):
         raise Invalid.of(kind.kind, kind.group, name, [invalid("metadata.resourceVersion", given, "must be a valid resource version")])
     if int(given) != old_revision:
         raise Conflict.modified(kind.plural, kind.group, name)

@@ -12,6 +12,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import errors
 from kubemini.machinery.errors import BadRequest, Expired, Invalid, NotFound, Timeout, forbidden, not_supported
 from kubemini.machinery.fields import FieldSelector, parse_fields
+from kubemini.machinery.gotext import parse_uint, quoted
 from kubemini.machinery.labels import Selector, parse_selector
 from kubemini.machinery.schema.body import BodyError
 from kubemini.machinery.schema.text import parse_json
@@ -270,14 +271,10 @@ def _namespace(obj: Tree) -> str:
 
 
 def _revision(text: str, error: type[errors.ApiStatus], head: str) -> int:
-    if text.isdigit():
-        return int(text)
-    shown = "resourceVersion: " if head else ""
-    raise error(f'{head}{shown}Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax' if head else _watch_text(text))
-
-
-def _watch_text(text: str) -> str:
-    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    try:
+        return parse_uint(text)
+    except ValueError as problem:
+        raise error(f"{head}resourceVersion: Invalid value: {quoted(text)}: {problem}") from None
 
 
 def _token(revision: int, start: str) -> str:

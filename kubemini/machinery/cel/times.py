@@ -25,12 +25,12 @@ _WORDS = {
     **dict.fromkeys(("day", "days"), 24 * 3600 * SECOND),
     **dict.fromkeys(("wk", "wks", "week", "weeks"), 7 * 24 * 3600 * SECOND),
 }
-_go_duration = re.compile(r"([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)").fullmatch
-_go_part = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)")
-_word_part = re.compile(r"\s*(\d+)\s*([a-zµμ]+)")
-_rfc3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)").fullmatch
-_loose = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:?\d\d)?").fullmatch
-_offset = re.compile(r"([+-]?)(\d\d):(\d\d)").fullmatch
+_go_duration = re.compile(r"([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)", re.ASCII).fullmatch
+_go_part = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_word_part = re.compile(r"\s*(\d+)\s*([a-zµμ]+)", re.ASCII)
+_rfc3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_loose = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII).fullmatch
+_offset = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII).fullmatch
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

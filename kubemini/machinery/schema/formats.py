@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_interface
 
 from kubemini.machinery import names
+from kubemini.machinery.gotext import is_decimal
 
 Check = Callable[[str], bool]
 
@@ -73,7 +74,7 @@ def _cidr(text: str) -> bool:
         ip_interface(text)
     except ValueError:
         return False
-    return "/" in text and text.rpartition("/")[2].isdigit()
+    return "/" in text and is_decimal(text.rpartition("/")[2])
 
 
 def _is_hostname(text: str) -> bool:
@@ -87,14 +88,14 @@ _address = _matching(r"(?:.*<)?[^\s<>@\"]+@[^\s<>@]+>?|(?:.*<)?\"[^\"]+\"@[^\s<>
 
 def _isbn10(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
-    if not re.fullmatch(r"\d{9}[\dXx]", digits):
+    if not re.fullmatch(r"\d{9}[\dXx]", digits, re.ASCII):
         return False
     return sum((place + 1) * (10 if char in "Xx" else int(char)) for place, char in enumerate(digits)) % 11 == 0
 
 
 def _isbn13(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
-    if not re.fullmatch(r"\d{13}", digits):
+    if not re.fullmatch(r"\d{13}", digits, re.ASCII):
         return False
     return sum(int(char) * (3 if place % 2 else 1) for place, char in enumerate(digits)) % 10 == 0
 

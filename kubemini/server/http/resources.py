@@ -12,6 +12,7 @@ from aiohttp import web
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
+from kubemini.machinery.gotext import parse_uint
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.deleting import deletion_warnings
 from kubemini.server.http import answers, bodies, forms, watching
@@ -111,8 +112,8 @@ class Resources:
                 raise NotFound.of(kind.plural, kind.group, where.name)
             return self._object(asked, served.from_storage(obj), accept)
         wanted = asked.query.get("resourceVersion", "")
-        if wanted.isdigit():
-            await self._reached(int(wanted))
+        if wanted:
+            await self._reached(wanted)
         record = self.server.get(served, asked.namespace, where.name, resource_version=wanted)
         if where.subresource:
             behaviour = self.server.subresource(served, where.subresource)
@@ -125,9 +126,13 @@ class Resources:
             return answers.json_bytes(forms.encode(record, served), 200, asked.deprecation)
         return self._object(asked, served.from_storage(record.obj), accept, warnings=asked.deprecation)
 
-    async def _reached(self, revision: int) -> None:
+    async def _reached(self, asked: str) -> None:
         """Wait a little for a revision that has not happened yet: another client may have it in hand already. Raise `Timeout`."""
         store = self.server.store
+        try:
+            revision = parse_uint(asked)
+        except ValueError:
+            return
         if revision > store.revision:
             try:
                 async with asyncio.timeout(FUTURE_WAIT):
@@ -151,8 +156,8 @@ class Resources:
         accept = asked.accept(collection=True)
         if kind.handler is not None:
             return self._virtual_list(asked, options, accept)
-        if options.resource_version.isdigit() and not options.continue_token:
-            await self._reached(int(options.resource_version))
+        if options.resource_version and not options.continue_token:
+            await self._reached(options.resource_version)
         return self._list(asked, options, accept)
 
     def _list(self, asked: Asked, options: ListOptions, accept: Accepted) -> web.Response:
@@ -191,8 +196,8 @@ class Resources:
         timeout = options.timeout
         if not timeout:
             timeout = self.server.env.random.uniform(*WATCH_SECONDS)
-        if options.resource_version.isdigit() and options.send_initial_events:
-            await self._reached(int(options.resource_version))
+        if options.resource_version and options.send_initial_events:
+            await self._reached(options.resource_version)
         start = watching.opened(self.server, asked.served, asked.namespace, options)
         feed = watching.Feed(self.server, asked.served, start, options, accept, asked.query.get("includeObject", ""), self.metrics)
         opened: list[watching.Push] = []

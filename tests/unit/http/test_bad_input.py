@@ -87,6 +87,27 @@ async def test_stale_resource_version(http: httpx.AsyncClient) -> None:
     assert (await http.get(f"{CONFIG_MAPS}/a")).json()["data"] == {"a": "2"}
 
 
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("abc", "invalid syntax"),
+        ("²", "invalid syntax"),
+        ("１", "invalid syntax"),
+        ("18446744073709551616", "value out of range"),
+        ("9" * 5000, "value out of range"),
+    ],
+)
+async def test_a_resource_version_is_a_number_of_64_bits(http: httpx.AsyncClient, text: str, problem: str) -> None:
+    """A list answers 400, a watch and a read 500, in Go's words; no text of digits leads to another error."""
+    words = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {problem}'
+    await http.post(CONFIG_MAPS, json={"metadata": {"name": "a"}})
+    listed = await http.get(CONFIG_MAPS, params={"resourceVersion": text})
+    assert (listed.status_code, status(listed)["message"]) == (400, f"invalid resource version: {words}")
+    for path, more in ((f"{CONFIG_MAPS}/a", {}), (CONFIG_MAPS, {"watch": "true"})):
+        answer = await http.get(path, params={"resourceVersion": text, **more})
+        assert (answer.status_code, status(answer)["message"]) == (500, words)
+
+
 async def test_oversized_body(http: httpx.AsyncClient) -> None:
     """A body over three mebibytes is too large."""
     answer = await http.post(CONFIG_MAPS, content=b"x" * (3 * 1024 * 1024 + 1), headers={"Content-Type": "application/json"})

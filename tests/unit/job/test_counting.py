@@ -9,7 +9,7 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.job import counting
 from kubemini.controllers.job.counting import Counts, Look, Looks, count
 from kubemini.controllers.job.managing import plan
-from kubemini.controllers.job.pods import FINALIZER, INDEX
+from kubemini.controllers.job.pods import FAILURE_COUNT, FINALIZER, INDEX, counter, index_of
 from kubemini.controllers.job.view import JobView
 
 
@@ -95,3 +95,10 @@ def test_pods_of_one_index_are_found_out() -> None:
     counts = count(job(2), pods, {})
     found = plan(job(2), counts, succeeded=0, completed=[], failed_indexes=None, ignored=(), wait=0.0, now=0.0)
     assert [each["metadata"]["uid"] for each in found.delete] == ["a"]
+
+
+@pytest.mark.parametrize("text, index", [("3", 3), ("²", None), ("１", None), ("x", None), ("-1", None), ("", None)])
+def test_indexes_are_digits(text: str, index: int | None) -> None:
+    """An annotation that is no row of digits is no index and counts nothing, whatever else calls itself a digit."""
+    annotated: Tree = {"metadata": {"annotations": {INDEX: text, FAILURE_COUNT: text}}}
+    assert (index_of(annotated), counter(annotated, FAILURE_COUNT)) == (index, index or 0)

@@ -36,7 +36,7 @@ def test_buckets() -> None:
     assert found.newest == 1
 
 
-@pytest.mark.parametrize("attempt", ["x", None, ""])
+@pytest.mark.parametrize("attempt", ["x", None, "", "1_0", "²", " 1"])
 def test_an_unreadable_attempt_stalls(attempt: str | None) -> None:
     """A Job whose attempt label is gone or no number stalls its JobSet."""
     with pytest.raises(Stalled):

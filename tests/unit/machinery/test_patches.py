@@ -92,6 +92,8 @@ def test_json_patches(operation: Any, result: Any) -> None:
         {"op": "test", "path": "/a/b/0", "value": True},
         {"op": "bogus", "path": "/s"},
         {"op": "add", "value": 1},
+        {"op": "replace", "path": "/a/b/１", "value": 1},
+        {"op": "replace", "path": "/a/b/²", "value": 1},
     ],
 )
 def test_json_patches_that_do_not_apply(operation: Any) -> None:

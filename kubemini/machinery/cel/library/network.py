@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.overloads import OPAQUE, function
 from kubemini.machinery.cel.values import Opaque
+from kubemini.machinery.gotext import is_decimal
 
 _mapped = re.compile(r"::ffff:\d+\.\d+\.\d+\.\d+(?:/.*)?", re.IGNORECASE).match
 
@@ -51,7 +52,7 @@ def _cidr(text: str) -> Cidr:
     address, slash, length = text.partition("/")
     if _mapped(address):
         raise CelEvaluationError(f'IPv4-mapped IPv6 address "{address}" is not allowed')
-    fine = slash and "%" not in address and length.isdigit() and (len(length) == 1 or length[0] != "0")
+    fine = slash and "%" not in address and is_decimal(length) and (len(length) == 1 or length[0] != "0")
     try:
         return Cidr(ip_interface(text if fine else ""))
     except ValueError:

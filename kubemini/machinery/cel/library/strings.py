@@ -10,6 +10,7 @@ from kubemini.machinery.cel import times, values
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.overloads import function
 from kubemini.machinery.cel.values import Duration, Timestamp, TypeValue
+from kubemini.machinery.gotext import is_decimal
 from kubemini.machinery.regexes import RegexError, compiled
 
 
@@ -202,7 +203,7 @@ def _precision(text: str, at: int) -> tuple[int | None, int]:
     if text[at : at + 1] != ".":
         return None, at
     end = at + 1
-    while text[end : end + 1].isdigit():
+    while is_decimal(text[end : end + 1]):
         end += 1
     if end == at + 1:
         raise CelEvaluationError("error while parsing precision: could not find precision after dot")

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote, unquote_plus
 from kubemini.machinery.cel.errors import CelEvaluationError
 from kubemini.machinery.cel.overloads import OPAQUE, function
 from kubemini.machinery.cel.values import Opaque
+from kubemini.machinery.gotext import is_decimal
 
 _bad_escape = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL).fullmatch
@@ -67,7 +68,7 @@ def _good_host(host: str) -> bool:
         _, bracket, port = host.partition("]")
         return bool(bracket) and _port(port) is not None
     _, colon, port = host.rpartition(":")
-    return not re.search(r"[^A-Za-z0-9\-._~%!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]", host) and (not colon or port.isdigit() or not port)
+    return not re.search(r"[^A-Za-z0-9\-._~%!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]", host) and (not colon or is_decimal(port) or not port)
 
 
 @function("(URL).getScheme() -> string", "url_get_scheme")
