@@ -108,7 +108,7 @@ def run_plan(plan: Plan, seed: int, faults: Faults) -> int:
     """Play a plan to rest with all promises checked; return how many commits were looked at."""
 
     async def scenario(cluster: SimCluster) -> int:
-        checker = Checker(cluster.store, scheduler_invariants())
+        checker = Checker(cluster.store, scheduler_invariants(lossless=not faults.lost_before))
         client = cluster.client
         await cluster.settle(60.0)
         for name, value, policy in (("low", 1, "PreemptLowerPriority"), ("high", 100, "PreemptLowerPriority"), ("polite", 100, "Never")):
@@ -143,10 +143,19 @@ FULL = ("plain",) * 10 + ("gang", "plain", "plain", "gang")
 CROWD = Plan(tuple(zip(FULL, ("low",) * 6 + ("high",) * 7 + ("low",), (1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 4, 1), strict=True)), ())
 """A pod is nominated while it tries for its equals: once they slept for ever."""
 
+HALF = Plan(
+    tuple(
+        zip(("plain",) * 9 + ("gang", "plain", "plain", "plain", "gang"), ("low",) * 12 + ("high", "low"), (1,) * 8 + (3,) + (1,) * 5, strict=True)
+    ),
+    ((0, "cordon", 0),),
+)
+"""One member of a gang is bound, the binding of the other is lost, and a third pod takes its place."""
+
 
 @settings(max_examples=25)
 @given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
 @example(plan=CROWD, seed=1)
+@example(plan=HALF, seed=0)
 def test_promises_hold_on_bad_days(plan: Plan, seed: int) -> None:
     """With late watches, lost requests, conflicts and restarts as well."""
     assert run_plan(plan, seed, ROUGH) > 10

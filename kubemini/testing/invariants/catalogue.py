@@ -22,6 +22,6 @@ def all_invariants(*, lossless: bool = True) -> list[Invariant]:
         *statefulset_invariants(alone=False),
         *lws_invariants(alone=False),
         *kueue_invariants(),
-        *scheduler_invariants(),
+        *scheduler_invariants(lossless=lossless),
         *dns_invariants(lossless=lossless),
     ]

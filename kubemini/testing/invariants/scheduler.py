@@ -22,13 +22,16 @@ RECENT = 500
 """Revisions for which the scheduler's view may be behind."""
 
 
-def scheduler_invariants() -> list[Invariant]:
-    """Return all of them, fresh: they keep state."""
+def scheduler_invariants(*, lossless: bool = True) -> list[Invariant]:
+    """Return all of them, fresh: they keep state.
+
+    Unless `lossless`, the binding of one member of a gang may fail after those of others: it waits like any pod then, and somebody else may take its place.
+    """
     return [
         Capacity(),
         OneNode(),
         Constraints(),
-        GangQuorum(),
+        GangQuorum(lossless=lossless),
         Preemption(),
         Verdicts(),
         Lives(),
@@ -264,7 +267,8 @@ class GangQuorum(_OfPods):
 
     name = "gang quorum"
 
-    def __init__(self) -> None:
+    def __init__(self, *, lossless: bool) -> None:
+        self._lossless = lossless
         self._started: dict[tuple[str, str], None] = {}
         """Gangs that were bound in sufficient number once: what they lose later is not the scheduler's doing."""
 
@@ -295,7 +299,7 @@ class GangQuorum(_OfPods):
                 found.setdefault(key, []).append(pod)
         for key, members in found.items():
             bound, minimum = sum(1 for pod in members if _node_of(pod)), _minimum(key, view)
-            if key not in self._started and 0 < bound < minimum <= len(members):
+            if self._lossless and key not in self._started and 0 < bound < minimum <= len(members):
                 yield f"{bound} members of gang {key[1]} are bound, {minimum} must be"
 
 
