@@ -16,9 +16,11 @@ from kubemini.controllers.replica_set.pods import ended, is_available, next_avai
 from kubemini.controllers.replica_set.writing import PodWriter
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.labels import from_label_selector
+from kubemini.runtime.consistency import LAPSE
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
+from kubemini.runtime.telemetry import Counter
 
 BURST = 250
 """Pods that one pass makes or deletes."""
@@ -44,8 +46,12 @@ class DaemonSetController(Controller):
         self._writer = PodWriter(ctx)
         self._selectors = SelectorIndex()
         self._daemons: dict[str, tuple[Tree, str, Daemon]] = {}
-        self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
-        """(DaemonSet uid, node) → (seconds, when a failed pod was deleted last)."""
+        self._backoff: dict[str, tuple[int, dict[str, tuple[float, float]]]] = {}
+        """DaemonSet uid → (observed generation, node → (seconds, when a failed pod was deleted last)); a new generation starts afresh."""
+        self._status_writes: dict[str, int] = {}
+        """DaemonSet → the version of its last status that we wrote."""
+        self._stale = Counter("daemonset_controller_stale_sync_skips_total", "The number of syncs that were skipped because the cache was stale")
+        self.families = (self._stale,)
         self._sets.on_change(self._on_set)
         self._pods.on_change(self._on_pod, controller="DaemonSet")
         self._nodes.on_change(self._on_node)
@@ -61,10 +67,10 @@ class DaemonSetController(Controller):
         if new is None:
             self._selectors.drop(key)
             self._daemons.pop(key, None)
+            self._status_writes.pop(key, None)
             uid = obj["metadata"]["uid"]
             self._writer.expectations.forget(uid)
-            for place in [place for place in self._backoff if place[0] == uid]:
-                del self._backoff[place]
+            self._backoff.pop(uid, None)
             return
         if old is None or old["spec"].get("selector") is not new["spec"].get("selector"):
             self._selectors.put(key, new["metadata"]["namespace"], from_label_selector(new["spec"].get("selector")))
@@ -116,6 +122,10 @@ class DaemonSetController(Controller):
         if daemon_set is None:
             return None
         meta, spec = daemon_set["metadata"], daemon_set["spec"]
+        if int(meta["resourceVersion"]) < self._status_writes.get(key, 0):
+            # The cache will show our last write, and that brings the next pass
+            self._stale.inc()
+            return LAPSE
         if not spec["selector"]:
             text = "This daemon set is selecting all pods. A non-empty selector is required."
             self._ctx.recorder.event(daemon_set, "Warning", "SelectingAll", text)
@@ -126,9 +136,7 @@ class DaemonSetController(Controller):
             revisions = await self._histories.of(daemon_set, self._claims.owned(meta["uid"]))
         except HashCollision:
             status = daemon_set.get("status") or {}
-            await self._ctx.client.update_status(
-                DAEMON_SETS, {**daemon_set, "status": {**status, "collisionCount": status.get("collisionCount", 0) + 1}}
-            )
+            await self._write(key, daemon_set, {**status, "collisionCount": status.get("collisionCount", 0) + 1})
             return None
         daemon = self._daemon(key, daemon_set, revisions.hash)
         uid = meta["uid"]
@@ -143,7 +151,7 @@ class DaemonSetController(Controller):
                 failure = refused
         elif (lapse := self._writer.expectations.lapses_in(uid)) is not None:
             again = max(lapse, 0.0) + 0.001
-        wait = await self._tell(daemon_set, daemon, observed=acted)
+        wait = await self._tell(key, daemon_set, daemon, observed=acted)
         if failure is not None:
             raise failure
         return min((each for each in (again, wait) if each is not None), default=None)
@@ -181,9 +189,8 @@ class DaemonSetController(Controller):
             by_node = await self._by_node(daemon_set)
         if (daemon_set["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
             await self._apply(daemon_set, daemon, self._update(daemon_set, daemon, by_node))
-        live = {
-            label for pods in by_node.values() for pod in pods if (label := (pod["metadata"].get("labels") or {}).get(names.CONTROLLER_REVISION_HASH))
-        }
+        pods = self._claims.owned(daemon_set["metadata"]["uid"])
+        live = {label for pod in pods if (label := (pod["metadata"].get("labels") or {}).get(names.CONTROLLER_REVISION_HASH))}
         await self._histories.trim(daemon_set, revisions, live)
         return again
 
@@ -200,7 +207,7 @@ class DaemonSetController(Controller):
             if run and not pods:
                 step.create.append(name)
             elif stay and pods:
-                wait = self._tidy(daemon_set, daemon, name, pods, step)
+                wait = self._tidy(daemon_set, daemon, node, pods, step, run=run)
                 again = wait if again is None else again if wait is None else min(again, wait)
             elif pods:
                 step.delete += [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
@@ -210,8 +217,12 @@ class DaemonSetController(Controller):
                 step.delete += [pod for pod in pods if not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]]
         return step, again
 
-    def _tidy(self, daemon_set: Tree, daemon: Daemon, node: str, pods: Sequence[Tree], step: Step) -> float | None:
-        """Note what goes of the pods on a node that the daemon runs on: ended ones, and all but one of several."""
+    def _tidy(self, daemon_set: Tree, daemon: Daemon, node: Tree, pods: Sequence[Tree], step: Step, *, run: bool) -> float | None:
+        """Note what goes of the pods on a node that the daemon runs on: ended ones, and all but one of several.
+
+        Where an update may surge, a new pod does not wait for the end of the last one.
+        """
+        place = node["metadata"]["name"]
         running: list[Tree] = []
         wait: float | None = None
         recorder = self._ctx.recorder
@@ -220,15 +231,15 @@ class DaemonSetController(Controller):
             if "deletionTimestamp" in meta:
                 continue
             if phase(pod) == "Failed":
-                left = self._backs_off(daemon_set["metadata"]["uid"], node)
+                left = self._backs_off(daemon_set, place)
                 if left is not None:
                     wait = left if wait is None else min(wait, left)
                     continue
-                text = f"Found failed daemon pod {meta['namespace']}/{meta['name']} on node {node}, will try to kill it"
+                text = f"Found failed daemon pod {meta['namespace']}/{meta['name']} on node {place}, will try to kill it"
                 recorder.event(daemon_set, "Warning", "FailedDaemonPod", text)
                 step.delete.append(pod)
             elif phase(pod) == "Succeeded":
-                text = f"Found succeeded daemon pod {meta['namespace']}/{meta['name']} on node {node}, will try to delete it"
+                text = f"Found succeeded daemon pod {meta['namespace']}/{meta['name']} on node {place}, will try to delete it"
                 recorder.event(daemon_set, "Normal", "SucceededDaemonPod", text)
                 step.delete.append(pod)
             else:
@@ -237,25 +248,31 @@ class DaemonSetController(Controller):
             step.delete += oldest_first(running)[1:]
         elif len(running) > 1:
             self._tidy_surge(daemon_set, daemon, running, step)
+        elif run and not running:
+            step.create.append(place)
         return wait
 
     def _tidy_surge(self, daemon_set: Tree, daemon: Daemon, running: Sequence[Tree], step: Step) -> None:
         """While an update surges, a node may have one old pod and one new, the oldest of each kind; the old one goes when it fails or the new is available."""
-        old = [pod for pod in oldest_first(running) if not daemon.is_current(pod)]
-        new = [pod for pod in oldest_first(running) if daemon.is_current(pod)]
+        old = [pod for pod in oldest_first(running) if not daemon.has_hash(pod)]
+        new = [pod for pod in oldest_first(running) if daemon.has_hash(pod)]
         step.delete += [*new[1:], *old[1:]]
         if old and new and (ready_since(old[0]) is None or self._available(daemon_set, new[0])):
             step.delete.append(old[0])
 
-    def _backs_off(self, uid: str, node: str) -> float | None:
+    def _backs_off(self, daemon_set: Tree, node: str) -> float | None:
         """Return how long a failed pod on a node has to wait; None when it may go now, which counts."""
         now = self._ctx.env.now()
-        seconds, last = self._backoff.get((uid, node), (0.0, 0.0))
+        uid, generation = daemon_set["metadata"]["uid"], (daemon_set.get("status") or {}).get("observedGeneration", 0)
+        known = self._backoff.get(uid)
+        if known is None or known[0] != generation:
+            known = self._backoff[uid] = (generation, {})
+        seconds, last = known[1].get(node, (0.0, 0.0))
         if seconds and now - last < seconds:
             return last + seconds - now
         if seconds and now - last > 2 * BACKOFF_LIMIT:
             seconds = 0.0
-        self._backoff[uid, node] = (min(seconds * 2, BACKOFF_LIMIT) if seconds else BACKOFF_BASE, now)
+        known[1][node] = (min(seconds * 2, BACKOFF_LIMIT) if seconds else BACKOFF_BASE, now)
         return None
 
     def _update(self, daemon_set: Tree, daemon: Daemon, by_node: dict[str, list[Tree]]) -> Step:
@@ -284,7 +301,11 @@ class DaemonSetController(Controller):
 
     # ------------------------------------------------------------------ the status
 
-    async def _tell(self, daemon_set: Tree, daemon: Daemon, *, observed: bool) -> float | None:
+    async def _write(self, key: str, daemon_set: Tree, status: Tree) -> None:
+        written = await self._ctx.client.update_status(DAEMON_SETS, {**daemon_set, "status": status})
+        self._status_writes[key] = int(written["metadata"]["resourceVersion"])
+
+    async def _tell(self, key: str, daemon_set: Tree, daemon: Daemon, *, observed: bool) -> float | None:
         by_node = await self._by_node(daemon_set)
         now, min_ready = self._ctx.env.now(), daemon_set["spec"].get("minReadySeconds", 0)
         desired = current = misplaced = ready = available = updated = 0
@@ -322,5 +343,5 @@ class DaemonSetController(Controller):
         if before.get("conditions"):
             status["conditions"] = before["conditions"]
         if status != before:
-            await self._ctx.client.update_status(DAEMON_SETS, {**daemon_set, "status": status})
+            await self._write(key, daemon_set, status)
         return next_available(waiting, min_ready, now)

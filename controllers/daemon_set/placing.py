@@ -107,7 +107,11 @@ class Daemon:
         """Tell whether a pod is of the present template."""
         labels = pod["metadata"].get("labels") or {}
         by_generation = bool(self.generation) and labels.get(GENERATION_LABEL) == self.generation
-        return by_generation or labels.get(names.CONTROLLER_REVISION_HASH) == self.hash
+        return by_generation or self.has_hash(pod)
+
+    def has_hash(self, pod: Tree) -> bool:
+        """Tell whether a pod carries the hash of the present template."""
+        return (pod["metadata"].get("labels") or {}).get(names.CONTROLLER_REVISION_HASH) == self.hash
 
 
 def oldest_first(pods: Iterable[Tree]) -> list[Tree]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS, REPLICA_SETS, SERVICES
+from kubemini.api.resources import DAEMON_SETS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, NODES, PODS, REPLICA_SETS, SERVICES, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.autoscaling.metrics import Monitor
 from kubemini.controllers.endpoints.metrics import Metrics as EndpointMetrics
@@ -141,29 +141,34 @@ def test_only_a_choice_is_measured() -> None:
     simulate(scenario, seed=1, controllers=CONTROLLERS)
 
 
-def test_a_set_is_not_looked_at_before_its_last_status_shows() -> None:
+@pytest.mark.parametrize(
+    "loop, resource, change",
+    [("replicaset", REPLICA_SETS, {"replicas": 2}), ("daemonset", DAEMON_SETS, {"template": {"spec": {"nodeSelector": None}}})],
+)
+def test_a_set_is_not_looked_at_before_its_last_status_shows(loop: str, resource: Resource, change: Tree) -> None:
     """A pass on a cache that is behind the controller's own status write is skipped and counted; the set still comes to rest."""
 
     async def scenario(cluster: SimCluster) -> Any:
+        client = cluster.client
         await cluster.settle()
-        (loop,) = (each for each in cluster.managers["kube-controller-manager"].controllers if each.name == "replicaset")
-        template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        owner = {
-            "metadata": {"name": "r", "namespace": "default"},
-            "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "x"}}, "template": template},
-        }
-        made = await cluster.client.create(REPLICA_SETS, owner)
+        (ahead,) = (each for each in cluster.managers["kube-controller-manager"].controllers if each.name == loop)
+        writes: Any = vars(ahead)["_status_writes"]
+        template = {"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"a": "b"}, "containers": [{"name": "c", "image": "i"}]}}
+        owner = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}}
+        await client.create(NODES, {"metadata": {"name": "n"}})
+        made = await client.create(resource, owner)
         await cluster.settle()
-        ahead: Any = loop
-        ahead._status_writes["default/r"] = int(made["metadata"]["resourceVersion"]) + 1000
-        await cluster.client.patch(REPLICA_SETS, "r", {"spec": {"replicas": 1}}, namespace="default")
+        before = len(await client.list(PODS, "default"))
+        writes["default/r"] = int(made["metadata"]["resourceVersion"]) + 1000
+        await client.patch(resource, "r", {"spec": change}, namespace="default")
         await cluster.env.sleep(1)
-        skipped = samples(families(cluster)["replicaset_controller_stale_sync_skips_total"])
-        del ahead._status_writes["default/r"]
+        skipped = samples(families(cluster)[f"{loop}_controller_stale_sync_skips_total"])
+        kept = len(await client.list(PODS, "default"))
+        del writes["default/r"]
         await cluster.settle()
-        return skipped, len(await cluster.client.list(PODS, "default"))
+        return skipped, kept - before, len(await client.list(PODS, "default")) > before
 
-    assert simulate(scenario, seed=1, controllers=CONTROLLERS) == ({(): 1}, 1)
+    assert simulate(scenario, seed=1, controllers=CONTROLLERS + ",daemon-set") == ({(): 1}, 0, True)
 
 
 # ----------------------------------------------------------------------------------------------- endpoints

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from kubemini.api.resources import DAEMON_SETS, NODES, PODS, RESOURCE_QUOTAS
 from kubemini.sim.cluster import SimCluster, simulate
 
@@ -99,3 +101,59 @@ def test_a_surge_that_no_longer_tolerates_a_node_leaves_it() -> None:
     assert before == [("n-0", True), ("n-1", True)]
     assert during == [("n-1", False), ("n-1", True)]
     assert after == [("n-1", False)]
+
+
+def _set(*, surge: bool) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}} if surge else {}
+    spec = {"selector": {"matchLabels": {"app": "d"}}, "template": template, "updateStrategy": strategy}
+    return {"metadata": {"name": "d", "namespace": "default"}, "spec": spec}
+
+
+@pytest.mark.parametrize("surge, expected", [(True, ["Failed", "Running"]), (False, ["Failed"])])
+def test_only_where_updates_surge_a_new_pod_stands_beside_one_that_has_to_go(surge: bool, expected: list[str]) -> None:
+    """The second failed pod of a node waits for a second before it is deleted."""
+
+    async def scenario(cluster: SimCluster) -> list[str]:
+        client = cluster.client
+        await client.create(NODES, {"metadata": {"name": "n-0"}, "spec": {}})
+        await client.create(DAEMON_SETS, _set(surge=surge))
+        await cluster.settle(5)
+        for _ in range(2):
+            (pod,) = await client.list(PODS, "default")
+            await client.patch(PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, namespace="default", subresource="status")
+            await cluster.env.sleep(0.4)
+        return sorted(each["status"]["phase"] for each in await client.list(PODS, "default"))
+
+    assert simulate(scenario, fleet="none") == expected
+
+
+def test_a_failed_pod_of_a_new_generation_does_not_wait_for_the_time_of_the_last() -> None:
+    """The time between two deletions on a node doubles with each, and starts afresh when the DaemonSet has changed."""
+
+    async def scenario(cluster: SimCluster) -> list[float]:
+        client = cluster.client
+        await client.create(NODES, {"metadata": {"name": "n-0"}, "spec": {}})
+        await client.create(DAEMON_SETS, _set(surge=False))
+        await cluster.settle(5)
+        waits: list[float] = []
+        for turn in range(4):
+            if turn == 3:
+                await client.patch(DAEMON_SETS, "d", {"spec": {"minReadySeconds": 1}}, namespace="default")
+                await cluster.env.sleep(0.3)
+            (pod,) = await client.list(PODS, "default")
+            name, began = pod["metadata"]["name"], cluster.env.now()
+            await client.patch(PODS, name, {"status": {"phase": "Failed"}}, namespace="default", subresource="status")
+            while any(
+                each["metadata"]["name"] == name and "deletionTimestamp" not in each["metadata"] for each in await client.list(PODS, "default")
+            ):
+                await cluster.env.sleep(0.1)
+            waits.append(cluster.env.now() - began)
+            while [each["status"].get("phase") for each in await client.list(PODS, "default")] != ["Running"]:
+                await cluster.env.sleep(0.1)
+        return waits
+
+    first, second, third, fresh = simulate(scenario, fleet="none")
+    assert first < 0.3
+    assert fresh < 0.3
+    assert first < second < third
