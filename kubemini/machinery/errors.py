@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -125,6 +125,13 @@ class ApiStatus(KubeminiError):
         self.message = message
         self.details = dict(details or {})
         self.metadata = dict(metadata or {})
+        self.warnings: list[str] = []
+        """What the request had been warned of when it failed."""
+
+    def warned(self, warnings: Iterable[str]) -> Self:
+        """Put warnings before those that it has."""
+        self.warnings[:0] = warnings
+        return self
 
     @property
     def retry_after(self) -> int | None:

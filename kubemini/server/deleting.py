@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import Conflict, Invalid, MethodNotAllowed, NotFound, invalid, not_supported
+from kubemini.machinery.errors import ApiStatus, Conflict, Invalid, MethodNotAllowed, NotFound, invalid, not_supported
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.options import DEFAULT_DELETE, EVERYTHING, DeleteOptions, ListOptions, Outcome
@@ -25,10 +25,14 @@ class Deleting(Writing):
         if "delete" not in kind.verbs:
             raise MethodNotAllowed
         _check(options)
-        record = self.live(kind, namespace, name)
-        return await self._delete(served, record, options)
+        warnings = deletion_warnings(kind, options)
+        try:
+            return await self._delete(served, self.live(kind, namespace, name), options, warnings)
+        except ApiStatus as refusal:
+            refusal.warned(warnings)
+            raise
 
-    async def _delete(self, served: Served, record: Record, options: DeleteOptions) -> Outcome:
+    async def _delete(self, served: Served, record: Record, options: DeleteOptions, warnings: list[str]) -> Outcome:
         kind = served.kind
         strategy = kind.strategy
         obj = record.obj
@@ -38,7 +42,7 @@ class Deleting(Writing):
         ctx = WriteContext(
             self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
         )
-        request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx, warnings=deletion_warnings(kind, options))
+        request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx, warnings=warnings)
         self.chain.validate(request)
         for each in self.chain.remote:
             if each.matches(request):
@@ -105,7 +109,7 @@ class Deleting(Writing):
         for record in found.records:
             try:
                 live = self.live(served.kind, record.obj["metadata"].get("namespace", ""), record.obj["metadata"]["name"])
-                await self._delete(served, live, options)
+                await self._delete(served, live, options, [])
             except NotFound:
                 continue
         return [served.from_storage(record.obj) for record in found.records]

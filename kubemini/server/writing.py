@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import AlreadyExists, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
+from kubemini.machinery.errors import AlreadyExists, ApiStatus, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
 from kubemini.machinery.metadata import dedup_owner_references, metadata_warnings, validate_metadata_create, validate_metadata_update
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
@@ -79,13 +79,17 @@ class Writing(Verbs):
         if not name and not prefix:
             raise objectmeta.name_required(kind)
         for attempt in range(1, CREATE_ATTEMPTS + 1):
+            warnings = list(decoded.warnings)
             try:
                 return await self._create(
-                    served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, list(decoded.warnings), ctx, options, entries
+                    served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, warnings, ctx, options, entries
                 )
             except KeyExists:
                 if name or attempt == CREATE_ATTEMPTS:
-                    raise self._taken(kind, namespace, name, prefix) from None
+                    raise self._taken(kind, namespace, name, prefix).warned(warnings) from None
+            except ApiStatus as refusal:
+                refusal.warned(warnings)
+                raise
         raise AssertionError("unreachable")
 
     def _taken(self, kind: Kind, namespace: str, name: str | None, prefix: str | None) -> AlreadyExists:
@@ -143,6 +147,8 @@ class Writing(Verbs):
         if problems:
             self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
+        warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
+        warnings += strategy.warnings(obj, None, ctx)
         request.obj, request.name = obj, name
         self.chain.validate(request)
         for each in remote:
@@ -151,8 +157,6 @@ class Writing(Verbs):
         key = objectmeta.key_of(kind, namespace, name)
         if table.get(key) is not None:
             raise KeyExists(key)
-        warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
-        warnings += strategy.warnings(obj, None, ctx)
         if options.track:
             obj = with_entries(obj, entries, None)
         obj = strategy.stored(obj)
@@ -222,6 +226,25 @@ class Writing(Verbs):
         applied: bool = False,
     ) -> Outcome:
         """Bring a new state through admission and validation to the store. `applied`: its managedFields are `entries` (server-side apply)."""
+        try:
+            return await self._updated(served, record, new, warnings, options, handler, unconditional=unconditional, entries=entries, applied=applied)
+        except ApiStatus as refusal:
+            refusal.warned(warnings)
+            raise
+
+    async def _updated(
+        self,
+        served: Served,
+        record: Record,
+        new: Tree,
+        warnings: list[str],
+        options: WriteOptions,
+        handler: ObjectSubresource | None,
+        *,
+        unconditional: bool,
+        entries: list[Tree] | None,
+        applied: bool,
+    ) -> Outcome:
         kind = served.kind
         strategy = kind.strategy
         old = record.obj
@@ -270,13 +293,13 @@ class Writing(Verbs):
         if problems:
             self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
+        warnings += metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
+        if handler is None:
+            warnings += strategy.warnings(new, old, ctx)
         request.obj = new
         self.chain.validate(request)
         for each in remote:
             await each.validate(request)
-        warnings += metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
-        if handler is None:
-            warnings += strategy.warnings(new, old, ctx)
         if options.track:
             new = with_entries(new, entries, old)
         if new == old:

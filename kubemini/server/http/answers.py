@@ -83,7 +83,7 @@ def failure(headers: Mapping[str, str], problem: ApiStatus) -> web.Response:
     """Return a Status; its ``retryAfterSeconds`` is also a ``Retry-After`` header."""
     alternatives = accepted(headers.get("Accept", ""))
     media = alternatives[0].media if alternatives else JSON
-    response = tree(problem.to_status(), Accepted(media), problem.code)
+    response = tree(problem.to_status(), Accepted(media), problem.code, problem.warnings)
     if problem.retry_after:
         response.headers["Retry-After"] = str(problem.retry_after)
     return response

@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.errors import BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
+from kubemini.machinery.errors import ApiStatus, BadRequest, MethodNotAllowed, NotFound, Timeout, TooLarge
 from kubemini.machinery.gotext import parse_uint
 from kubemini.machinery.schema.builtin import BuiltinSchemas
 from kubemini.server.deleting import deletion_warnings
@@ -86,17 +86,21 @@ class Resources:
     async def answer(self, asked: Asked) -> web.StreamResponse:
         """Do what the method says. Raise any `ApiStatus`."""
         method, where = asked.request.method, asked.where
-        if method in ("GET", "HEAD"):
-            return await (self._get(asked) if where.name and not where.watch else self._list_or_watch(asked))
-        if method == "POST":
-            return await (self._act(asked) if where.subresource else self._create(asked))
-        if method == "DELETE":
-            return await (self._delete(asked) if where.name else self._delete_collection(asked))
-        if where.name and method == "PUT":
-            return await self._update(asked)
-        if where.name and method == "PATCH":
-            return await self._patch(asked)
-        raise MethodNotAllowed
+        try:
+            if method in ("GET", "HEAD"):
+                return await (self._get(asked) if where.name and not where.watch else self._list_or_watch(asked))
+            if method == "POST":
+                return await (self._act(asked) if where.subresource else self._create(asked))
+            if method == "DELETE":
+                return await (self._delete(asked) if where.name else self._delete_collection(asked))
+            if where.name and method == "PUT":
+                return await self._update(asked)
+            if where.name and method == "PATCH":
+                return await self._patch(asked)
+            raise MethodNotAllowed
+        except ApiStatus as refusal:
+            refusal.warned(asked.deprecation)
+            raise
 
     # ------------------------------------------------------------------ get
 
@@ -257,9 +261,13 @@ class Resources:
         if body.duplicates and options.field_validation == "Strict":
             raise BadRequest(f"error strict decoding patch: {', '.join(body.duplicates)}")
         patch = Patch(type_, body.value)
-        outcome = await self.server.patch(served, asked.namespace, where.name, patch, options, subresource=where.subresource)
-        if options.field_validation == "Warn":
-            outcome.warnings[:0] = body.duplicates
+        duplicates = body.duplicates if options.field_validation == "Warn" else []
+        try:
+            outcome = await self.server.patch(served, asked.namespace, where.name, patch, options, subresource=where.subresource)
+        except ApiStatus as refusal:
+            refusal.warned(duplicates)
+            raise
+        outcome.warnings[:0] = duplicates
         return self._outcome(asked, outcome, accept)
 
     # ------------------------------------------------------------------ deletes
@@ -274,7 +282,7 @@ class Resources:
         obj = outcome.obj
         if accept.as_ and obj.get("kind") != "Status":
             obj = forms.partial(obj, accept.version)
-        return answers.tree(obj, accept, outcome.code, outcome.warnings)
+        return answers.tree(obj, accept, outcome.code, [*asked.deprecation, *outcome.warnings])
 
     async def _delete_collection(self, asked: Asked) -> web.StreamResponse:
         served = asked.served
@@ -284,7 +292,7 @@ class Resources:
         body = await self._delete_body(asked)
         options = bodies.delete_options(body, asked.query, asked.caller, asked.all("dryRun"))
         found = await self.server.delete_collection(served, asked.namespace, bodies.list_options(asked.query), options)
-        warnings = deletion_warnings(served.kind, options)
+        warnings = [*asked.deprecation, *deletion_warnings(served.kind, options)]
         meta = {"resourceVersion": str(self.server.store.revision)}
         if accept.as_:
             return answers.tree(
