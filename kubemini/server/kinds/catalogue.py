@@ -8,6 +8,7 @@ from functools import partial
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.server.kinds import tables
+from kubemini.server.kinds.core.accounts import ServiceAccountStrategy
 from kubemini.server.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kubemini.server.kinds.core.endpoints import EndpointSliceStrategy, EndpointsStrategy
 from kubemini.server.kinds.core.events import EventStrategy, NewEventStrategy, to_new_form, to_stored_form
@@ -18,8 +19,9 @@ from kubemini.server.kinds.core.pod import PodStrategy
 from kubemini.server.kinds.core.quota import LimitRangeStrategy, ResourceQuotaStrategy
 from kubemini.server.kinds.core.service import ServiceStrategy
 from kubemini.server.kinds.core.storage import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
-from kubemini.server.kinds.groups import access, devices, extension, metrics, networking, policies, reviews, scheduling
-from kubemini.server.kinds.groups.plain import PlainStrategy
+from kubemini.server.kinds.groups import access, addresses, devices, extension, ingresses, metrics, networking, policies, reviews, scheduling
+from kubemini.server.kinds.groups.ingresses import IngressStrategy
+from kubemini.server.kinds.groups.plain import PlainStrategy, twice
 from kubemini.server.kinds.groups.signing import SigningRequestStrategy
 from kubemini.server.registry import ALL_VERBS, Kind, KindVersion, Subresource, Virtual
 from kubemini.server.strategy import Codec, Strategy, WriteContext
@@ -157,7 +159,7 @@ def _core(kind: Callable[..., Kind]) -> list[Kind]:
         core("Pod", PodStrategy(), short=("po",), categories=("all",), more=_POD_SUBRESOURCES),
         core("ResourceQuota", ResourceQuotaStrategy(), short=("quota",)),
         core("Secret", SecretStrategy()),
-        core("ServiceAccount", PlainStrategy(table=tables.SERVICE_ACCOUNT, returns_deleted=True), short=("sa",), more=(token,)),
+        core("ServiceAccount", ServiceAccountStrategy(), short=("sa",), more=(token,)),
         core(
             "Service",
             ServiceStrategy(),
@@ -180,7 +182,13 @@ def _new_events(codec: CodecOf) -> Kind:
 
 def _small_groups(kind: Callable[..., Kind]) -> list[Kind]:
     storage, network = partial(kind, "storage.k8s.io"), partial(kind, "networking.k8s.io")
-    classes = PlainStrategy(table=tables.STORAGE_CLASS, check=networking.storage_class, change=networking.storage_class_change, returns_deleted=True)
+    classes = PlainStrategy(
+        table=tables.STORAGE_CLASS,
+        check=networking.storage_class,
+        change=networking.storage_class_change,
+        warn=networking.storage_class_warnings,
+        returns_deleted=True,
+    )
     attachments = PlainStrategy(table=tables.VOLUME_ATTACHMENT, change=networking.attachment_change, status={"attached": False}, returns_deleted=True)
     return [
         kind(
@@ -206,30 +214,53 @@ def _small_groups(kind: Callable[..., Kind]) -> list[Kind]:
         kind(
             "node.k8s.io",
             "RuntimeClass",
-            PlainStrategy(table=tables.RUNTIME_CLASS, check=scheduling.runtime_class, change=scheduling.runtime_class_change, unconditional=False),
+            PlainStrategy(
+                table=tables.RUNTIME_CLASS,
+                check=scheduling.runtime_class,
+                change=scheduling.runtime_class_change,
+                warn=networking.runtime_class_warnings,
+                unconditional=False,
+            ),
             "runtimeclasses",
             cluster=True,
         ),
         network(
             "Ingress",
-            PlainStrategy(table=tables.INGRESS, check=networking.ingress, status={"loadBalancer": {}}, generation=True),
+            IngressStrategy(),
             "ingresses",
             short=("ing",),
         ),
         network(
             "IngressClass",
-            PlainStrategy(table=tables.INGRESS_CLASS, check=networking.ingress_class, change=networking.ingress_class_change, generation=True),
+            PlainStrategy(table=tables.INGRESS_CLASS, check=ingresses.ingress_class, update=ingresses.ingress_class_update, generation=True),
             "ingressclasses",
             cluster=True,
         ),
         network(
             "NetworkPolicy",
-            PlainStrategy(table=tables.NETWORK_POLICY, check=networking.network_policy, generation=True),
+            PlainStrategy(
+                table=tables.NETWORK_POLICY,
+                check=networking.network_policy,
+                update=twice(networking.network_policy),
+                warn=networking.network_policy_warnings,
+                generation=True,
+            ),
             "networkpolicies",
             short=("netpol",),
         ),
-        network("ServiceCIDR", PlainStrategy(table=tables.SERVICE_CIDR, status={}), "servicecidrs", cluster=True),
-        network("IPAddress", PlainStrategy(table=tables.IP_ADDRESS), "ipaddresses", cluster=True, short=("ip",)),
+        network(
+            "ServiceCIDR",
+            PlainStrategy(table=tables.SERVICE_CIDR, check=addresses.service_cidr, update=addresses.service_cidr_update, status={}),
+            "servicecidrs",
+            cluster=True,
+        ),
+        network(
+            "IPAddress",
+            PlainStrategy(table=tables.IP_ADDRESS, check=addresses.ip_address, update=addresses.ip_address_update, name_rule=addresses.address_name),
+            "ipaddresses",
+            cluster=True,
+            short=("ip",),
+        ),
         storage("StorageClass", classes, "storageclasses", cluster=True, short=("sc",)),
         storage("CSINode", PlainStrategy(table=tables.CSI_NODE, check=networking.csi_node, returns_deleted=True), cluster=True),
         storage(
@@ -238,7 +269,7 @@ def _small_groups(kind: Callable[..., Kind]) -> list[Kind]:
             cluster=True,
         ),
         storage("VolumeAttachment", attachments, cluster=True),
-        storage("CSIStorageCapacity", PlainStrategy(table=tables.CSI_STORAGE_CAPACITY), "csistoragecapacities"),
+        storage("CSIStorageCapacity", PlainStrategy(table=tables.CSI_STORAGE_CAPACITY, warn=networking.capacity_warnings), "csistoragecapacities"),
         storage(
             "VolumeAttributesClass",
             PlainStrategy(table=tables.VOLUME_ATTRIBUTES_CLASS, change=networking.attributes_class_change, returns_deleted=True),

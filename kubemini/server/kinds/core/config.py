@@ -12,6 +12,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, forbidden, invalid, required, too_long
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, wrong
+from kubemini.server.kinds.core.key_pairs import pair_fault
 from kubemini.server.kinds.tables import CONFIG_MAP, SECRET
 from kubemini.server.strategy import Strategy, WriteContext
 
@@ -99,6 +100,14 @@ class SecretStrategy(Strategy):
         """Check that the type stays, immutability, and the rest."""
         errors = [] if _type(new) == _type(old) else [invalid("type", _type(new), IMMUTABLE)]
         return [*errors, *_frozen(new, old, "data"), *_secret(new)]
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Say what is wrong with the key pair of a TLS Secret."""
+        if _type(new) != "kubernetes.io/tls":
+            return []
+        data: Tree = new.get("data") or {}
+        fault = pair_fault(*(b64decode(data.get(key) or "") for key in ("tls.crt", "tls.key")))
+        return [] if fault is None else [fault]
 
 
 def _secret(obj: Tree) -> Errors:

@@ -17,6 +17,7 @@ from kubemini.machinery.errors import FieldError, invalid, not_supported, requir
 
 Errors = Iterator[FieldError]
 Rule = Callable[[str], str | None]
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 POSITIVE = "must be greater than zero"
@@ -120,11 +121,8 @@ def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 def cidr(value: str, path: str) -> Errors:
     """Check a CIDR, as strictly as the gate StrictIPCIDRValidation (on since 1.36) has it."""
-    start, slash, bits = value.partition("/")
-    try:
-        network = ipaddress.ip_network(f"{_unpadded(start)}/{int(bits)}", strict=False) if slash and bits.isascii() and bits.isdigit() else None
-    except ValueError:
-        network = None
+    start, _, bits = value.partition("/")
+    network = parsed_cidr(value)
     if network is None:
         yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
     elif start != _unpadded(start) or bits != str(int(bits)):
@@ -133,6 +131,32 @@ def cidr(value: str, path: str) -> Errors:
         yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
     elif ipaddress.ip_address(start) != network.network_address:
         yield invalid(path, value, "must not have bits set beyond the prefix length")
+
+
+def parsed_cidr(value: str) -> IPNetwork | None:
+    """Return the range that a text means, however it is written; None for what is none."""
+    start, slash, bits = value.partition("/")
+    try:
+        return ipaddress.ip_network(f"{_unpadded(start)}/{int(bits)}", strict=False) if slash and bits.isascii() and bits.isdigit() else None
+    except ValueError:
+        return None
+
+
+def canonical_ip(value: str, path: str) -> Errors:
+    """Check an IP address of a newer field: it is written in the one usual way."""
+    yield from _canonical(ip, value, path, ipaddress.ip_address)
+
+
+def canonical_cidr(value: str, path: str) -> Errors:
+    """Check a CIDR of a newer field: it is written in the one usual way."""
+    yield from _canonical(cidr, value, path, ipaddress.ip_network)
+
+
+def _canonical(check: Callable[[str, str], Errors], value: str, path: str, read: Callable[[str], object]) -> Errors:
+    faults = list(check(value, path))
+    yield from faults
+    if not faults and (usual := str(read(value))) != value:
+        yield invalid(path, value, f'must be in canonical form ("{usual}")')
 
 
 def _unpadded(address: str) -> str:

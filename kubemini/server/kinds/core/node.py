@@ -18,6 +18,13 @@ def _unschedulable(node: Tree) -> str:
 NODE_FIELDS = {"spec.unschedulable": _unschedulable}
 
 
+_IDLE = {
+    "configSource": "spec.configSource: the feature is removed",
+    "externalID": "spec.externalID: this field is deprecated, and is unused by Kubernetes",
+}
+"""What is said of fields of the spec that do nothing."""
+
+
 class NodeStrategy(Strategy):
     """Nodes. A node may bring its status along when it is created, as kubelets do."""
 
@@ -45,6 +52,11 @@ class NodeStrategy(Strategy):
         status = new.get("status")
         fresh = _with_allocatable(status) if status else status
         return new if fresh is status else {**new, "status": fresh}
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Name fields that do nothing any more."""
+        spec: Tree = new.get("spec") or {}
+        return [text for key, text in _IDLE.items() if spec.get(key)]
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check taints, capacities and pod CIDRs."""

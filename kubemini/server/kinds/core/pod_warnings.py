@@ -10,7 +10,7 @@ from kubemini.machinery import names, quantity
 from kubemini.machinery.memo import by_identity
 from kubemini.machinery.pod_requests import is_sidecar
 
-_NODE_LABELS = {
+OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
@@ -20,7 +20,7 @@ _NODE_LABELS = {
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
 }
-_GONE_VOLUMES = {
+GONE_VOLUMES = {
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
     "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
     "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
@@ -58,7 +58,7 @@ def _spec(spec: Tree) -> list[str]:
     found: list[str] = []
     chosen = spec.get("nodeSelector")
     if chosen:
-        found += [f"spec.nodeSelector[{key}]: {text}" for key, text in _NODE_LABELS.items() if key in chosen]
+        found += [f"spec.nodeSelector[{key}]: {text}" for key, text in OLD_NODE_LABELS.items() if key in chosen]
     for key, work in _PARTS:
         part = spec.get(key)
         if part:
@@ -82,17 +82,17 @@ def _affinity(tree: Tree) -> list[str]:
     for index, term in enumerate(required.get("nodeSelectorTerms") or ()):
         here = f"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{index}]"
         for at, each in enumerate(term.get("matchExpressions") or ()):
-            if each.get("key") in _NODE_LABELS:
-                found.append(f"{here}.matchExpressions[{at}].key: {each['key']} is {_NODE_LABELS[each['key']]}")
+            if each.get("key") in OLD_NODE_LABELS:
+                found.append(f"{here}.matchExpressions[{at}].key: {each['key']} is {OLD_NODE_LABELS[each['key']]}")
     return found
 
 
 @by_identity()
 def _spread(entries: list[Tree]) -> list[str]:
     return [
-        f"spec.topologySpreadConstraints[{index}].topologyKey: {each['topologyKey']} is {_NODE_LABELS[each['topologyKey']]}"
+        f"spec.topologySpreadConstraints[{index}].topologyKey: {each['topologyKey']} is {OLD_NODE_LABELS[each['topologyKey']]}"
         for index, each in enumerate(entries)
-        if each.get("topologyKey") in _NODE_LABELS
+        if each.get("topologyKey") in OLD_NODE_LABELS
     ]
 
 
@@ -126,7 +126,7 @@ def _pull_secrets(entries: list[Tree]) -> list[str]:
 def _volumes(entries: list[Tree]) -> list[str]:
     found: list[str] = []
     for index, volume in enumerate(entries):
-        for key, text in _GONE_VOLUMES.items():
+        for key, text in GONE_VOLUMES.items():
             if volume.get(key) is not None:
                 found.append(f"spec.volumes[{index}].{key}: {text}")
         limit = (volume.get("emptyDir") or {}).get("sizeLimit")

@@ -9,6 +9,7 @@ from kubemini.server.kinds.core.claims import ACCESS_MODES, VOLUME_MODES, claim_
 from kubemini.server.kinds.core.formats import IMMUTABLE, POSITIVE, Errors, difference, same, wrong
 from kubemini.server.kinds.core.pod_scheduling import node_selector
 from kubemini.server.kinds.core.pod_volumes import SOURCES, csi_driver_name
+from kubemini.server.kinds.core.volume_warnings import volume_warnings
 from kubemini.server.kinds.tables import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from kubemini.server.strategy import Strategy, WriteContext
 
@@ -107,6 +108,10 @@ class PersistentVolumeStrategy(Strategy):
         """Check the spec and what may change of it."""
         spec, before = new.get("spec") or {}, old.get("spec") or {}
         return [] if spec is before else [*_volume(spec), *_volume_update(spec, before)]
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on what goes out of use."""
+        return list(volume_warnings(new))
 
 
 def _volume(spec: Tree) -> Errors:

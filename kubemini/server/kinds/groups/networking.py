@@ -1,15 +1,18 @@
-"""networking.k8s.io and storage.k8s.io: network policies, ingresses, storage classes."""
+"""networking.k8s.io and storage.k8s.io: network policies, storage classes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
 from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, cidr, port_number, port_or_name, same, wrong
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, IPNetwork, cidr, parsed_cidr, port_number, same, wrong
+from kubemini.server.kinds.core.network_warnings import address_warnings
 from kubemini.server.kinds.core.pod_containers import PROTOCOLS
 from kubemini.server.kinds.core.pod_volumes import csi_driver_name
+from kubemini.server.kinds.core.pod_warnings import OLD_NODE_LABELS
+from kubemini.server.kinds.core.volume_warnings import label_warnings
 
 
 def network_policy(obj: Tree) -> Errors:
@@ -26,25 +29,29 @@ def network_policy(obj: Tree) -> Errors:
     types = spec.get("policyTypes") or []
     if len(types) > 2:
         yield invalid("spec.policyTypes", types, "may not specify more than two policyTypes")
+        return
     for index, kind in enumerate(types):
         if kind not in ("Egress", "Ingress"):
-            yield not_supported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress"))
+            yield not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
 
 
 def _policy_port(port: Tree, path: str) -> Errors:
     if port.get("protocol") not in (None, *PROTOCOLS):
         yield not_supported(f"{path}.protocol", port["protocol"], PROTOCOLS)
     number, end = port.get("port"), port.get("endPort")
-    if number is not None:
-        yield from port_or_name(number, f"{path}.port")
-    if end is not None:
-        if number is None:
-            yield required(f"{path}.port", "must be specified when `endPort` is specified")
-        elif isinstance(number, str):
+    if isinstance(number, str):
+        if end is not None:
             yield invalid(f"{path}.endPort", end, "may not be specified when `port` is non-numeric")
-        elif end < number:
-            yield invalid(f"{path}.endPort", end, "must be greater than or equal to `port`")
-        yield from port_number(end, f"{path}.endPort")
+        yield from wrong(names.port_name, number, f"{path}.port")
+    elif number is not None:
+        yield from port_number(number, f"{path}.port")
+        if end is not None:
+            if end < number:
+                # The value that is named is the port's
+                yield invalid(f"{path}.endPort", number, "must be greater than or equal to `port`")
+            yield from port_number(end, f"{path}.endPort")
+    elif end is not None:
+        yield invalid(f"{path}.endPort", end, "may not be specified when `port` is not specified")
 
 
 def _peer(peer: Tree, path: str) -> Errors:
@@ -53,79 +60,43 @@ def _peer(peer: Tree, path: str) -> Errors:
         if peer.get(key) is not None:
             yield from labels.validate_label_selector(peer[key], f"{path}.{key}")
     if peer.get("ipBlock") is not None:
-        if peer["ipBlock"].get("cidr"):
-            yield from cidr(peer["ipBlock"]["cidr"], f"{path}.ipBlock.cidr")
-        else:
-            yield required(f"{path}.ipBlock.cidr")
-        for index, each in enumerate(peer["ipBlock"].get("except") or ()):
-            yield from cidr(each, f"{path}.ipBlock.except[{index}]")
+        yield from _ip_block(peer["ipBlock"], f"{path}.ipBlock")
     if not found:
         yield required(path, "must specify a peer")
     elif "ipBlock" in found and len(found) > 1:
         yield forbidden(path, "may not specify both ipBlock and another peer")
 
 
-def ingress(obj: Tree) -> Errors:
-    """Check an Ingress."""
-    spec = obj.get("spec") or {}
-    if not spec.get("rules") and spec.get("defaultBackend") is None:
-        yield invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified")
-    if spec.get("defaultBackend") is not None:
-        yield from _backend(spec["defaultBackend"], "spec.defaultBackend")
-    for index, rule in enumerate(spec.get("rules") or ()):
-        here, host = f"spec.rules[{index}]", rule.get("host", "")
-        if host:
-            yield from wrong(names.wildcard_subdomain if "*" in host else names.dns1123_subdomain, host, f"{here}.host")
-        paths: Any = (rule.get("http") or {}).get("paths")
-        if rule.get("http") is not None and not paths:
-            yield required(f"{here}.http.paths")
-        for at, each in enumerate(paths or ()):
-            there, kind, path = f"{here}.http.paths[{at}]", each.get("pathType"), each.get("path", "")
-            if kind is None:
-                yield required(f"{there}.pathType", "pathType must be specified")
-            elif kind not in ("Exact", "ImplementationSpecific", "Prefix"):
-                yield not_supported(f"{there}.pathType", kind, ("Exact", "ImplementationSpecific", "Prefix"))
-            elif not path.startswith("/") and (path or kind != "ImplementationSpecific"):
-                yield invalid(f"{there}.path", path, "must be an absolute path")
-            yield from _backend(each.get("backend") or {}, f"{there}.backend")
-    if spec.get("ingressClassName") is not None:
-        yield from wrong(names.dns1123_subdomain, spec["ingressClassName"], "spec.ingressClassName")
-
-
-def _backend(backend: Tree, path: str) -> Errors:
-    service, resource = backend.get("service"), backend.get("resource")
-    if service is not None and resource is not None:
-        yield invalid(path, "", "cannot set both resource and service backends")
-    elif service is None and resource is None:
-        yield required(path, "resource or service backend is required")
-    if service is None:
+def _ip_block(block: Tree, path: str) -> Errors:
+    if not block.get("cidr"):
+        yield required(f"{path}.cidr")
         return
-    if service.get("name"):
-        yield from wrong(names.dns1035_label, service["name"], f"{path}.service.name")
-    else:
-        yield required(f"{path}.service.name")
-    port = service.get("port") or {}
-    if port.get("name") and port.get("number"):
-        yield invalid(f"{path}.service.port", port.get("number"), "cannot set both port name & port number")
-    elif port.get("name"):
-        yield from wrong(names.port_name, port["name"], f"{path}.service.port.name")
-    elif port.get("number"):
-        yield from port_number(port["number"], f"{path}.service.port.number")
-    else:
-        yield required(f"{path}.service.port", "port name or number is required")
+    yield from cidr(block["cidr"], f"{path}.cidr")
+    whole = parsed_cidr(block["cidr"])
+    if whole is None:
+        return
+    for index, each in enumerate(block.get("except") or ()):
+        yield from cidr(each, f"{path}.except[{index}]")
+        part = parsed_cidr(each)
+        if part is not None and not _strictly_within(part, whole):
+            yield invalid(f"{path}.except[{index}]", each, "must be a strict subset of `cidr`")
 
 
-def ingress_class(obj: Tree) -> Errors:
-    """Check an IngressClass."""
-    controller = (obj.get("spec") or {}).get("controller", "")
-    yield from names.domain_prefixed_path("spec.controller", controller)
+def _strictly_within(part: IPNetwork, whole: IPNetwork) -> bool:
+    return part.version == whole.version and part.network_address in whole and part.prefixlen > whole.prefixlen
 
 
-def ingress_class_change(new: Tree, old: Tree) -> Errors:
-    """The controller stays."""
-    now, before = (new.get("spec") or {}).get("controller"), (old.get("spec") or {}).get("controller")
-    if now != before:
-        yield invalid("spec.controller", now, IMMUTABLE)
+def network_policy_warnings(obj: Tree) -> Iterator[str]:
+    """Name the ranges that are written in an odd way."""
+    spec = obj.get("spec") or {}
+    for key, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(key) or ()):
+            for at, peer in enumerate(rule.get(peers) or ()):
+                block, path = peer.get("ipBlock"), f"spec.{key}[{index}].{peers}[{at}].ipBlock"
+                if block is not None:
+                    yield from address_warnings(block["cidr"], f"{path}.cidr", "CIDR value")
+                    for place, each in enumerate(block.get("except") or ()):
+                        yield from address_warnings(each, f"{path}.except[{place}]", "CIDR value")
 
 
 # ------------------------------------------------------------------------------------------------------ storage classes
@@ -186,3 +157,26 @@ def attributes_class_change(new: Tree, old: Tree) -> Errors:
         yield forbidden("driverName", "updates to driverName are forbidden.")
     if not same(new.get("parameters"), old.get("parameters")):
         yield forbidden("parameters", "updates to parameters are forbidden.")
+
+
+# ------------------------------------------------------------------------------------------------------ old names of node labels
+
+
+def storage_class_warnings(obj: Tree) -> Iterator[str]:
+    """Name the old labels of nodes among the topologies."""
+    for index, topology in enumerate(obj.get("allowedTopologies") or ()):
+        for at, each in enumerate(topology.get("matchLabelExpressions") or ()):
+            if (advice := OLD_NODE_LABELS.get(each.get("key", ""))) is not None:
+                yield f"allowedTopologies[{index}].matchLabelExpressions[{at}].key: {advice}"
+
+
+def runtime_class_warnings(obj: Tree) -> Iterator[str]:
+    """Name the old labels of nodes that the class selects by."""
+    for key in (obj.get("scheduling") or {}).get("nodeSelector") or ():
+        if (advice := OLD_NODE_LABELS.get(key)) is not None:
+            yield f"scheduling.nodeSelector: {advice}"
+
+
+def capacity_warnings(obj: Tree) -> Iterator[str]:
+    """Name the old labels of nodes that a CSIStorageCapacity is for."""
+    yield from label_warnings(obj.get("nodeTopology"), "nodeTopology")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubemini.api.trees import Tree
@@ -22,6 +22,16 @@ def no_change(_new: Tree, _old: Tree) -> Errors:
     yield from ()
 
 
+def twice(check: Callable[[Tree], Errors]) -> Callable[[Tree, Tree], Errors]:
+    """Return the check of an update that upstream makes two times over: each fault is two causes."""
+
+    def update(new: Tree, _old: Tree) -> Errors:
+        yield from check(new)
+        yield from check(new)
+
+    return update
+
+
 class PlainStrategy(Strategy):
     """The rules of a kind as values: what a valid object is (`check`), what may change (`change`), and how it behaves."""
 
@@ -31,6 +41,9 @@ class PlainStrategy(Strategy):
         table: Table | None = None,
         check: Callable[[Tree], Errors] = nothing,
         change: Callable[[Tree, Tree], Errors] = no_change,
+        update: Callable[[Tree, Tree], Errors] | None = None,
+        warn: Callable[[Tree], Iterable[str]] | None = None,
+        status_check: Callable[[Tree], Errors] = nothing,
         name_rule: Callable[..., str | None] = names.dns1123_subdomain,
         status: Tree | None = None,
         generation: bool = False,
@@ -40,7 +53,10 @@ class PlainStrategy(Strategy):
         spec_keys: tuple[str, ...] = ("spec",),
         fields: Mapping[str, Callable[[Tree], str]] | None = None,
     ) -> None:
-        """`status` is the status of a new object; None = the kind has none. `spec_keys` are the fields whose change counts as a generation."""
+        """`update` is all that is checked of an update, instead of `check` and `change`; `warn` finds what to advise on in a new or changed object.
+
+        `status` is the status of a new object; None = the kind has none. `spec_keys` are the fields whose change counts as a generation.
+        """
         self.table = table
         self.has_status = status is not None
         self.has_generation = generation
@@ -50,6 +66,9 @@ class PlainStrategy(Strategy):
         self.fields = fields or {}
         self._check = check
         self._change = change
+        self._update = update
+        self._warn = warn
+        self._status_check = status_check
         self._name_rule = name_rule
         self._status: Any = status
         self._spec_keys = spec_keys
@@ -73,4 +92,12 @@ class PlainStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check the object and the change."""
-        return [*self._check(new), *self._change(new, old)]
+        return [*self._check(new), *self._change(new, old)] if self._update is None else list(self._update(new, old))
+
+    def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
+        """Check the status."""
+        return list(self._status_check(new))
+
+    def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
+        """Advise on what is legal, but odd."""
+        return [] if self._warn is None else list(self._warn(new))
