@@ -30,6 +30,18 @@ def cpu(share: int) -> Tree:
     return {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": share}}}
 
 
+def test_an_unknown_type_of_metric_is_told_twice(bench: Bench) -> None:
+    """Once for the type and once for the source that it should have; what a container does not have is refused."""
+    unknown = 'spec.metrics[0].type: Unsupported value: "Odd": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"'
+    part = {"container": "c", "name": "pods", "target": {"type": "Utilization", "averageUtilization": 1}}
+    found: list[list[str]] = []
+    for metric in ({"type": "Odd"}, {"type": "ContainerResource", "containerResource": part}):
+        with pytest.raises(Invalid) as refusal:
+            bench.create(autoscaler(metrics=[metric]))
+        found.append(why(refusal))
+    assert found == [[unknown] * 2, ['spec.metrics[0].containerResource.name: Invalid value: "pods": must be a standard resource for containers']]
+
+
 def test_defaults(bench: Bench) -> None:
     """Without metrics 80 % of CPU is meant; the status starts with nothing seen."""
     made = bench.create(autoscaler())

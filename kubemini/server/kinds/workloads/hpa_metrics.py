@@ -9,6 +9,7 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names, quantity
 from kubemini.machinery.errors import forbidden, invalid, not_supported, required
 from kubemini.server.kinds.core.formats import Errors, wrong
+from kubemini.server.kinds.core.pod_resources import container_resource_name
 
 SOURCES: Final = {"ContainerResource": "containerResource", "External": "external", "Object": "object", "Pods": "pods", "Resource": "resource"}
 """The field that each type of metric fills in."""
@@ -43,6 +44,9 @@ def _metric(metric: Tree, path: str) -> Errors:
     expected = SOURCES.get(kind)
     if expected is not None and metric.get(expected) is None:
         yield required(f"{path}.{expected}", "must populate information for the given metric source")
+    if expected is None:
+        # Upstream says it once for the type and once for its source
+        yield not_supported(f"{path}.type", kind, tuple(SOURCES))
     if len(present) != 1:
         for field in sorted(present):
             if field != expected:
@@ -87,7 +91,7 @@ def _container_resource(source: Tree, path: str) -> Errors:
     if not source.get("name"):
         yield required(f"{path}.name", "must specify a resource name")
     else:
-        yield from wrong(names.qualified_name, source["name"], f"{path}.name")
+        yield from container_resource_name(source["name"], f"{path}.name")
     if not source.get("container"):
         yield required(f"{path}.container", "must specify a container")
     else:
