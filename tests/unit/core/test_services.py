@@ -139,3 +139,18 @@ def test_a_load_balancer_address_says_how_it_is_reached(desk: Any) -> None:
     desk.create("Service", spec={"type": "LoadBalancer", "ports": PORTS})
     status = desk.patch("Service", "x", {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}, subresource="status")["status"]
     assert status == {"loadBalancer": {"ingress": [{"ip": "1.2.3.4", "ipMode": "VIP"}]}}
+
+
+def test_only_load_balancers_report_addresses(desk: Any) -> None:
+    """A name is no address, a Service that is none any more forgets them, and takes no new ones."""
+    desk.create("Service", spec={"type": "LoadBalancer", "ports": PORTS})
+    named = {"status": {"loadBalancer": {"ingress": [{"hostname": "1.2.3.4"}]}}}
+    assert desk.unpatched("Service", "x", named, subresource="status") == [
+        'status.loadBalancer.ingress[0].hostname: Invalid value: "1.2.3.4": must be a DNS name, not an IP address'
+    ]
+    reported = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}
+    desk.patch("Service", "x", reported, subresource="status")
+    assert desk.patch("Service", "x", {"spec": {"type": "ClusterIP"}})["status"] == {"loadBalancer": {}}
+    assert desk.unpatched("Service", "x", reported, subresource="status") == [
+        'status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is "LoadBalancer"'
+    ]

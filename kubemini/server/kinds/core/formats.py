@@ -133,6 +133,15 @@ def cidr(value: str, path: str) -> Errors:
         yield invalid(path, value, "must not have bits set beyond the prefix length")
 
 
+def not_address(host: str, path: str) -> Errors:
+    """Refuse an address where a name is meant."""
+    try:
+        ipaddress.ip_address(_unpadded(host))
+    except ValueError:
+        return
+    yield invalid(path, host, "must be a DNS name, not an IP address")
+
+
 def parsed_cidr(value: str) -> IPNetwork | None:
     """Return the range that a text means, however it is written; None for what is none."""
     start, slash, bits = value.partition("/")

@@ -51,11 +51,14 @@ class ServiceStrategy(Strategy):
         return _allocated(obj, service_shape.synced_addresses(obj["spec"], None), None, ctx)
 
     def prepare_for_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
-        """Keep what was allocated, drop what another type had, allocate what is missing. Raise `Invalid`."""
+        """Keep what was allocated, drop what another type had (also its load balancer), allocate what is missing. Raise `Invalid`."""
         before = old["spec"]
         spec = service_shape.synced_addresses(new["spec"], before)
         spec = service_shape.kept_allocations(spec, before)
         spec = service_shape.without_leftovers(spec, before)
+        status: Tree = new.get("status") or {}
+        if status.get("loadBalancer") and spec.get("type") != "LoadBalancer":
+            new = {**new, "status": {**status, "loadBalancer": {}}}
         return _allocated(new, spec, before, ctx)
 
     def prepare_for_status(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
@@ -81,7 +84,7 @@ class ServiceStrategy(Strategy):
 
     def validate_status(self, new: Tree, old: Tree, ctx: WriteContext) -> list[FieldError]:
         """Check the load balancer's addresses."""
-        return list(service_validation.balancer_status(new.get("status") or {}))
+        return list(service_validation.balancer_status(new))
 
 
 def _allocated(obj: Tree, spec: Tree, old: Tree | None, ctx: WriteContext) -> Tree:

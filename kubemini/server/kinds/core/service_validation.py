@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
 from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required
-from kubemini.server.kinds.core.formats import Errors, cidr, ip, one_of, ordinary_ip, port_number, port_or_name, wrong
+from kubemini.server.kinds.core.formats import Errors, cidr, ip, not_address, one_of, ordinary_ip, port_number, port_or_name, wrong
 from kubemini.server.kinds.core.service_allocation import addresses
 from kubemini.server.kinds.core.service_shape import externally_accessible, is_headless, needs_cluster_ip, needs_health_check
 
@@ -176,9 +176,13 @@ def _changed(new: Tree, old: Tree, key: str, word: str, *, free: bool) -> Errors
         yield invalid(f"spec.{key}[0]", now, "may not change once set")
 
 
-def balancer_status(status: Tree) -> Errors:
-    """Check the addresses that a load balancer reports."""
-    for index, each in enumerate((status.get("loadBalancer") or {}).get("ingress") or ()):
+def balancer_status(service: Tree) -> Errors:
+    """Check the addresses that a load balancer reports; other types of Services have none."""
+    ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    if ingress and service["spec"].get("type") != "LoadBalancer":
+        yield forbidden("status.loadBalancer.ingress", 'may only be used when `spec.type` is "LoadBalancer"')
+        return
+    for index, each in enumerate(ingress):
         here = f"status.loadBalancer.ingress[{index}]"
         address, mode, host = each.get("ip", ""), each.get("ipMode"), each.get("hostname", "")
         if address:
@@ -191,3 +195,4 @@ def balancer_status(status: Tree) -> Errors:
             yield forbidden(f"{here}.ipMode", "may not be specified when `ip` is not set")
         if host:
             yield from wrong(names.dns1123_subdomain, host, f"{here}.hostname")
+            yield from not_address(host, f"{here}.hostname")

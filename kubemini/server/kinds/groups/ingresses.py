@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required, too_long
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, port_number, wrong
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, not_address, port_number, wrong
 from kubemini.server.kinds.groups.plain import PlainStrategy
 from kubemini.server.kinds.tables import INGRESS
 from kubemini.server.strategy import WriteContext
@@ -48,7 +46,7 @@ def _ingress(obj: Tree) -> Errors:
     for index, rule in enumerate(rules or ()):
         here, host = f"spec.rules[{index}]", rule.get("host", "")
         if host:
-            yield from _no_address(host, f"{here}.host")
+            yield from not_address(host, f"{here}.host")
             yield from _host(host, f"{here}.host")
         if rule.get("http") is not None:
             paths = rule["http"].get("paths")
@@ -67,14 +65,6 @@ def _ingress(obj: Tree) -> Errors:
 
 def _host(host: str, path: str) -> Errors:
     yield from wrong(names.wildcard_subdomain if "*" in host else names.dns1123_subdomain, host, path)
-
-
-def _no_address(host: str, path: str) -> Errors:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return
-    yield invalid(path, host, "must be a DNS name, not an IP address")
 
 
 def _path(each: Tree, here: str) -> Errors:
@@ -142,7 +132,7 @@ def _status(obj: Tree) -> Errors:
             yield from ip(each["ip"], f"{here}.ip")
         if each.get("hostname"):
             yield from wrong(names.dns1123_subdomain, each["hostname"], f"{here}.hostname")
-            yield from _no_address(each["hostname"], f"{here}.hostname")
+            yield from not_address(each["hostname"], f"{here}.hostname")
 
 
 # ------------------------------------------------------------------------------------------------------ classes
