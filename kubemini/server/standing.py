@@ -1,4 +1,4 @@
-"""What an API server keeps in its store by itself: APIServices, flow control, the range of cluster IPs, and the definitions of installed operators.
+"""What an API server keeps in its store by itself: APIServices, flow control, the range of cluster IPs and which are taken, and the definitions of installed operators.
 
 Few clusters are asked for any of it, so each resource is filled when somebody first asks (`Facade.late`). Mirrors kube-apiserver's autoregistration of APIServices and the
 bootstrap configuration of API priority and fairness (1.36).
@@ -12,10 +12,12 @@ from typing import Final
 from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kubemini.api.trees import Tree
 from kubemini.machinery.aggregation import AggregatedApi
-from kubemini.server.kinds.core.service_allocation import RANGE
+from kubemini.server.kinds.core.service_allocation import ALLOCATOR, MANAGED_BY, RANGE
+from kubemini.server.kinds.core.service_shape import HEADLESS
 from kubemini.server.requests import ApiServer
 
 API_SERVICES: Final = "apiservices.apiregistration.k8s.io"
+ADDRESSES: Final = "ipaddresses.networking.k8s.io"
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 _GROUPS: Final[Mapping[str, int]] = {
     "": 18000,
@@ -69,7 +71,7 @@ class Standing:
             "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": priority_levels,
             "servicecidrs.networking.k8s.io": self._ranges,
         }
-        return {API_SERVICES: self._register, **{name: self._once(name, make) for name, make in once.items()}}
+        return {API_SERVICES: self._register, ADDRESSES: self._addresses, **{name: self._once(name, make) for name, make in once.items()}}
 
     def _once(self, storage: str, make: Callable[[], Iterator[Tree]]) -> Callable[[], None]:
         def made() -> None:
@@ -100,6 +102,24 @@ class Standing:
             "spec": {"cidrs": [str(RANGE)]},
             "status": {"conditions": [ready]},
         }
+
+    def _addresses(self) -> None:
+        """Bring the IPAddresses in step with the Services: each cluster IP has one, also after somebody deleted it."""
+        table = self._server.store.table(ADDRESSES)
+        wanted: dict[str, Tree] = {}
+        for record in self._server.store.table("services").values():
+            meta = record.obj["metadata"]
+            for address in record.obj["spec"].get("clusterIPs") or ():
+                if address != HEADLESS:
+                    parent = {"namespace": meta["namespace"], "name": meta["name"], "resource": "services"}
+                    wanted[address] = _address(address, parent, meta["creationTimestamp"])
+        for record in list(table.values()):
+            labels: Mapping[str, str] = record.obj["metadata"].get("labels") or {}
+            mine = labels.get(MANAGED_BY) == ALLOCATOR
+            if mine and (record.key not in wanted or wanted[record.key]["spec"] != record.obj["spec"]):
+                table.delete(record.key)
+        for obj in wanted.values():
+            self._put(ADDRESSES, obj)
 
     # ------------------------------------------------------------------ APIServices
 
@@ -246,4 +266,14 @@ def _level(name: str, spec: Tree) -> Tree:
         "metadata": {"name": name, "generation": 1, "annotations": _UPDATED},
         "spec": spec,
         "status": {},
+    }
+
+
+def _address(address: str, parent: Tree, since: str) -> Tree:
+    labels = {"ipaddress.kubernetes.io/ip-family": "IPv6" if ":" in address else "IPv4", MANAGED_BY: ALLOCATOR}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IPAddress",
+        "metadata": {"name": address, "labels": labels, "creationTimestamp": since},
+        "spec": {"parentRef": parent},
     }

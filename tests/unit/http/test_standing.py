@@ -1,4 +1,4 @@
-"""What an API server keeps by itself: APIServices, flow control, the range of cluster IPs."""
+"""What an API server keeps by itself: APIServices, flow control, the range of cluster IPs and which are taken."""
 
 from __future__ import annotations
 
@@ -82,3 +82,37 @@ async def test_range_of_cluster_ips(http: httpx.AsyncClient) -> None:
     """The range that cluster IPs are taken from is a ServiceCIDR, ready."""
     (cidr,) = (await http.get("/apis/networking.k8s.io/v1/servicecidrs")).json()["items"]
     assert (cidr["metadata"]["name"], cidr["spec"]["cidrs"], cidr["status"]["conditions"][0]["status"]) == ("kubernetes", ["10.96.0.0/16"], "True")
+
+
+async def test_addresses_of_services_are_taken() -> None:
+    """Each cluster IP has an IPAddress that says whose it is, as long as the Service has it; an address that somebody else took is not given away."""
+    networking, services_path = "/apis/networking.k8s.io/v1/ipaddresses", "/api/v1/namespaces/default/services"
+    async with (
+        ServedCluster(tls=False, controllers="namespaces", seed=1) as cluster,
+        httpx.AsyncClient(base_url=cluster.listener.url) as http,
+    ):
+
+        async def owners() -> dict[str, str]:
+            items = (await http.get(networking)).json()["items"]
+            return {each["metadata"]["name"]: each["spec"]["parentRef"]["name"] for each in items}
+
+        async def make(name: str, address: str) -> httpx.Response:
+            return await http.post(services_path, json={"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}})
+
+        await make("a", "10.96.7.7")
+        await make("none", "None")
+        assert await owners() == {"10.96.0.1": "kubernetes", "10.96.7.7": "a"}
+        made = (await http.get(f"{networking}/10.96.7.7")).json()
+        assert made["metadata"]["labels"] == {
+            "ipaddress.kubernetes.io/ip-family": "IPv4",
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+        }
+        assert made["spec"] == {"parentRef": {"namespace": "default", "name": "a", "resource": "services"}}
+        await http.delete(f"{services_path}/a")
+        assert await owners() == {"10.96.0.1": "kubernetes"}
+        held = {"metadata": {"name": "10.96.8.8"}, "spec": {"parentRef": {"group": "x.y", "resource": "gateways", "name": "g"}}}
+        assert (await http.post(networking, json=held)).status_code == 201
+        refused = await make("b", "10.96.8.8")
+        assert refused.json()["message"].endswith("failed to allocate IP 10.96.8.8: provided IP is already allocated")
+        assert (await make("c", "10.96.7.7")).status_code == 201
+        assert await owners() == {"10.96.0.1": "kubernetes", "10.96.7.7": "c", "10.96.8.8": "g"}

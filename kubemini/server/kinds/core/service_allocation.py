@@ -18,6 +18,8 @@ from kubemini.server.strategy import WriteContext
 RANGE = ipaddress.ip_network("10.96.0.0/16")
 API_ADDRESS = "10.96.0.1"
 """The address of the Service ``default/kubernetes``: the first of the range."""
+MANAGED_BY, ALLOCATOR = "ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"
+"""The label of the IPAddresses of Services, and its value."""
 NODE_PORTS = range(30000, 32768)
 _FAMILIES = ("IPv4", "IPv6")
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -129,7 +131,7 @@ def _node_ports(spec: Tree) -> Iterable[int]:
 
 
 def _with_address(spec: Tree, ctx: WriteContext) -> Tree:
-    taken = _taken(ctx, _addresses)
+    taken = _taken(ctx, _addresses) | set(_reserved(ctx))
     asked = spec.get("clusterIP", "")
     if asked:
         _checked(asked, spec["clusterIPs"], taken)
@@ -139,6 +141,13 @@ def _with_address(spec: Tree, ctx: WriteContext) -> Tree:
         address = str(ipaddress.ip_address(first + ctx.env.random.randrange(2, size - 1)))
         if address not in taken:
             return {**spec, "clusterIP": address, "clusterIPs": [address]}
+
+
+def _reserved(ctx: WriteContext) -> Iterable[str]:
+    """Yield the addresses that somebody took by making an IPAddress."""
+    for each in ctx.reader.list("ipaddresses.networking.k8s.io"):
+        if (each["metadata"].get("labels") or {}).get(MANAGED_BY) != ALLOCATOR:
+            yield each["metadata"]["name"]
 
 
 def _checked(asked: str, shown: list[str], taken: set[str | int]) -> None:
