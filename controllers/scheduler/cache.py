@@ -196,7 +196,7 @@ class Cache:
         before = self.placed.get(uid)
         if before is not None:
             old = before[1]
-            if before[0] == node and old["spec"]["containers"] is spec["containers"] and old["spec"].get("affinity") is spec.get("affinity"):
+            if before[0] == node and _asks_the_same(old["spec"], spec):
                 self.placed[uid] = (node, pod)
                 self.nodes[node].pods[uid] = pod
                 if old["metadata"].get("labels") is not meta.get("labels") or ("deletionTimestamp" in old["metadata"]) != (
@@ -232,10 +232,12 @@ class Cache:
         self._note(node)
         return True
 
-    def nominate(self, pod: Tree, node: str) -> None:
-        """Keep room on a node for a pod that preempts or waits for its volumes."""
-        self.denominate(pod["metadata"]["uid"])
-        self.nominated.setdefault(node, {})[pod["metadata"]["uid"]] = pod
+    def nominate(self, pod: Tree, node: str) -> bool:
+        """Keep room on a node for a pod that preempts or waits for its volumes; tell whether that gave up room elsewhere."""
+        uid = pod["metadata"]["uid"]
+        freed = uid not in self.nominated.get(node, ()) and self.denominate(uid)
+        self.nominated.setdefault(node, {})[uid] = pod
+        return freed
 
     def denominate(self, uid: str) -> bool:
         """Give the room up again; tell whether there was any."""
@@ -252,6 +254,16 @@ _NO_LABELS: Mapping[str, str] = {}
 
 def _labels(node: Tree | None) -> Mapping[str, str]:
     return (node["metadata"].get("labels") or _NO_LABELS) if node is not None else _NO_LABELS
+
+
+def _asks_the_same(old: Tree, new: Tree) -> bool:
+    """Tell whether a placed pod's requests, ports and terms are those that it was placed with."""
+    return old is new or (
+        old["containers"] is new["containers"]
+        and old.get("affinity") is new.get("affinity")
+        and old.get("initContainers") is new.get("initContainers")
+        and old.get("resources") is new.get("resources")
+    )
 
 
 def priority_of(pod: Tree) -> int:

@@ -6,21 +6,29 @@ cannot (`reporting`) and puts the pod to sleep until something happens that may 
 
 from __future__ import annotations
 
-from kubemini.api.resources import NODES, PODS, Resource
+from collections.abc import Container, Hashable
+from contextlib import suppress
+
+from kubemini.api.resources import NAMESPACES, NODES, PODS, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler import gangs
 from kubemini.controllers.scheduler.cache import TERMINAL, priority_of
 from kubemini.controllers.scheduler.deciding import Decision
 from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs
 from kubemini.controllers.scheduler.placing import Assumed, Placer
-from kubemini.controllers.scheduler.placing_groups import GroupPlacer, Trial, turn
+from kubemini.controllers.scheduler.placing_groups import GroupPlacer, Rescue, Trial, turn
 from kubemini.controllers.scheduler.preemption import Candidate
 from kubemini.controllers.scheduler.reporting import Reporter
+from kubemini.controllers.scheduler.resources import requests_of
 from kubemini.controllers.scheduler.volume_binding import TIMEOUT_SECONDS
-from kubemini.controllers.scheduler.waiting import DEVICES, GROUP, NODE, POD_CAME, POD_GONE, STORAGE, Waiting, events_of
+from kubemini.controllers.scheduler.waiting import DEVICES, GROUP, NODE, NODE_GONE, POD_CAME, POD_GONE, STORAGE, Waiting, events_of
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
+
+BIND = 'Bind plugin "DefaultBinder"'
+LOST = 500
+"""From this code on an answer leaves open what was done."""
 
 
 class SchedulerController(Controller):
@@ -44,6 +52,7 @@ class SchedulerController(Controller):
         self._gangs = Gangs(ctx, self._pods, lambda: self._happened(GROUP))
         self._pods.on_change(self._on_pod)
         self._nodes.on_change(self._on_node)
+        ctx.informer(NAMESPACES).on_change(self._on_namespace)
         for informer in self._placer.volumes.informers:
             informer.on_change(self._on_storage)
         for informer in (self._placer.claims.claims, self._placer.claims.classes, self._placer.claims.slices):
@@ -71,6 +80,14 @@ class SchedulerController(Controller):
     def _happened(self, event: str) -> None:
         self._waiting.happened(event, self._ctx.env.now())
 
+    def _freed(self, assumed: Assumed) -> None:
+        """A place was given up, and with it the volumes and devices that were promised there."""
+        self._happened(POD_GONE)
+        if assumed.volumes is not None:
+            self._happened(STORAGE)
+        if assumed.claims is not None:
+            self._happened(DEVICES)
+
     # ------------------------------------------------------------------ events
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
@@ -78,6 +95,10 @@ class SchedulerController(Controller):
         if pod is None:
             return
         uid, key = pod["metadata"]["uid"], key_of(pod)
+        if old is not None and old["metadata"]["uid"] != uid:
+            # A cache that was filled anew shows another pod of the same name
+            self._on_pod(old, None)
+            old = None
         if new is None or (new.get("status") or {}).get("phase") in TERMINAL:
             self._left(uid, key)
             if old is None or new is None or (old.get("status") or {}).get("phase") not in TERMINAL:
@@ -94,8 +115,11 @@ class SchedulerController(Controller):
             self._left(uid, key)
             return
         nominated = (new.get("status") or {}).get("nominatedNodeName")
-        if nominated and uid not in self.cache.nominated.get(nominated, ()):
-            self.cache.nominate(new, nominated)
+        if nominated:
+            if uid not in self.cache.nominated.get(nominated, ()) and self.cache.nominate(new, nominated):
+                self._happened(POD_GONE)
+        elif self.cache.nominated and ((old or new).get("status") or {}).get("nominatedNodeName") and self.cache.denominate(uid):
+            self._happened(POD_GONE)
         if old is None:
             self._group_changed(new)
         if new["spec"].get("schedulingGates"):
@@ -113,6 +137,7 @@ class SchedulerController(Controller):
         if assumed is not None and assumed.pod["metadata"]["uid"] == uid:
             del self._binding[key]
             self._placer.settle(assumed)
+            self._freed(assumed)
         freed = self.cache.denominate(uid) or freed
         now = self._ctx.env.now()
         self._waiting.done(key, now)
@@ -123,13 +148,19 @@ class SchedulerController(Controller):
         meta = new["metadata"]
         uid = meta["uid"]
         known = self.cache.placed.get(uid)
-        if known is not None and known[0] == node and old is not None and old["metadata"]["uid"] == uid and old["spec"] is new["spec"]:
+        if known is not None and known[0] == node and old is not None and old["spec"] is new["spec"]:
             self.cache.place(new, node)
-            if old["metadata"].get("labels") is meta.get("labels") or old["metadata"].get("labels") == meta.get("labels"):
+            before = old["metadata"]
+            if (before.get("labels") is meta.get("labels") or before.get("labels") == meta.get("labels")) and (
+                "deletionTimestamp" not in meta or "deletionTimestamp" in before
+            ):
                 return
         else:
             self.cache.place(new, node)
             freed = self.cache.denominate(uid) if self.cache.nominated else False
+            if known is not None and (known[0] != node or requests_of(known[1]["spec"]) is not requests_of(new["spec"])):
+                # It is elsewhere than was thought, or was resized
+                freed = True
             now = self._ctx.env.now()
             self._waiting.done(key_of(new), now)
             if freed:
@@ -144,11 +175,17 @@ class SchedulerController(Controller):
         if new is None:
             if old is not None:
                 self.cache.remove_node(old["metadata"]["name"])
+                self._happened(NODE_GONE)
             return
         if old is not None and not _matters(old, new):
             return
         self.cache.set_node(new)
         self._happened(NODE)
+
+    def _on_namespace(self, old: Tree | None, new: Tree | None) -> None:
+        # Terms between pods may select namespaces by their labels. Upstream looks again within five minutes
+        if old is not None and new is not None and old["metadata"].get("labels") != new["metadata"].get("labels"):
+            self._happened(POD_CAME)
 
     def _on_storage(self, old: Tree | None, new: Tree | None) -> None:
         for key in self._binding:
@@ -194,29 +231,43 @@ class SchedulerController(Controller):
             and pod["metadata"]["uid"] not in self.cache.placed
         )
 
-    def _sleep(self, pod: Tree, events: tuple[str, ...]) -> None:
-        self._waiting.failed(key_of(pod), self._ctx.env.now(), priority_of(pod), self._placer.group(pod), events)
+    def _sleep(self, pod: Tree, events: tuple[str, ...], *, alone: bool = False) -> None:
+        """Let a pod sleep until something happens that may help it, `alone` where it shares its fate with no other."""
+        key = key_of(pod)
+        self._waiting.failed(key, self._ctx.env.now(), priority_of(pod), key if alone else self._fate(pod), events)
+
+    def _fate(self, pod: Tree) -> Hashable:
+        """Return what pods have in common one of which may try for all: equal ones that may preempt, equal ones that may not, and the pods of a group."""
+        reference = self._gangs.of(pod)
+        if reference is not None:
+            return (*reference, pod["metadata"]["namespace"])
+        group = self._placer.group(pod)
+        return (group, "Never") if pod["spec"].get("preemptionPolicy") == "Never" else group
 
     # ------------------------------------------------------------------ binding
 
     async def _commit(self, assumed: Assumed) -> None:
-        """Write what a place needs, and bind, or wait for the volumes."""
+        """Write what a place needs, and bind, or wait for the volumes. What is refused is tried again later."""
         pod = assumed.pod
+        step = 'PreBind plugin "DynamicResources"'
         try:
             if assumed.claims is not None:
                 await self._placer.claims.write(pod, assumed.claims)
             if assumed.volumes is not None:
+                step = 'PreBind plugin "VolumeBinding"'
                 await self._placer.volumes.write(assumed.volumes)
                 if self._placer.volumes.progress(assumed.volumes) is not True:
                     key = key_of(pod)
                     assumed.deadline = self._ctx.env.now() + TIMEOUT_SECONDS
                     self._binding[key] = assumed
-                    await self._reporter.nominated(pod, assumed.node)
                     self.queue.add_after(key, TIMEOUT_SECONDS)
+                    with suppress(ApiStatus):
+                        await self._reporter.nominated(pod, assumed.node)
                     return
+            step = BIND
             await self._bind(assumed)
         except ApiStatus as refused:
-            self._refused(assumed, refused)
+            await self._refused(assumed, refused, step)
 
     async def _go_on(self, key: str, assumed: Assumed) -> float | None:
         plan = assumed.volumes
@@ -227,18 +278,17 @@ class SchedulerController(Controller):
         del self._binding[key]
         if progress is not True:
             self._placer.forget(assumed)
+            self._freed(assumed)
             pod = self._pods.get_key(key)
             text = progress or "binding volumes: context deadline exceeded"
             if pod is not None and self._wants_node(pod):
-                self._sleep(pod, events_of(("VolumeBinding",)))
+                self._again(pod)
                 await self._reporter.failed(pod, f'running PreBind plugin "VolumeBinding": {text}', "")
-                self._waiting.wake(key, self._ctx.env.now(), busy=True)
-            self._happened(POD_GONE)
             return None
         try:
             await self._bind(assumed)
         except ApiStatus as refused:
-            self._refused(assumed, refused)
+            await self._refused(assumed, refused, BIND)
         return None
 
     async def _bind(self, assumed: Assumed) -> None:
@@ -268,45 +318,60 @@ class SchedulerController(Controller):
             return False
         return bool(live["metadata"]["uid"] == meta["uid"] and live["spec"].get("nodeName") == node)
 
-    def _refused(self, assumed: Assumed, refused: ApiStatus) -> None:
-        """Give the place up after a write was refused. Raise the refusal again where it is nobody's race."""
+    async def _refused(self, assumed: Assumed, refused: ApiStatus, step: str) -> None:
+        """Give the place up after a write was refused or lost; the pod tries again. Where it is nobody's race, say so."""
         pod = assumed.pod
         meta, key = pod["metadata"], key_of(pod)
         live = self._pods.get_key(key)
-        if live is None or live["metadata"]["uid"] != meta["uid"] or not live["spec"].get("nodeName"):
-            self._placer.forget(assumed)
-            self._happened(POD_GONE)
-        else:
+        if live is not None and live["metadata"]["uid"] == meta["uid"] and live["spec"].get("nodeName"):
             self._placer.settle(assumed)
-        if not isinstance(refused, Conflict | NotFound):
-            raise refused
+            return
+        self._placer.forget(assumed)
+        self._freed(assumed)
         # Bound by somebody else, or going: its own event settles it; else it tries again
         if live is not None and self._wants_node(live):
-            self._sleep(live, (NODE,))
-            # Not before its back-off: what refused it may be newer than this cache
-            self._waiting.wake(key, self._ctx.env.now(), busy=True)
+            self._again(live)
+            if not isinstance(refused, Conflict | NotFound):
+                with suppress(ApiStatus):
+                    await self._reporter.broken(live, f"running {step}: {refused.message}", sure=refused.code < LOST)
+
+    def _again(self, pod: Tree) -> None:
+        """Try a pod again whose binding failed, but not before its back-off: what refused it may be newer than this cache."""
+        self._sleep(pod, (NODE,), alone=True)
+        self._waiting.wake(key_of(pod), self._ctx.env.now(), busy=True)
 
     # ------------------------------------------------------------------ failing
 
-    async def _fail(self, pod: Tree, decision: Decision, prefix: str = "") -> None:
-        """Say why a pod has no node, make room for it if it may, and let it sleep."""
-        if pod["spec"].get("resourceClaims") and decision.node is None and decision.rejection is None:
-            claims = self._placer.claims.live(pod) or []
-            if any(refusal.plugin == "DynamicResources" for refusal in decision.refusals.values()) and await self._placer.claims.deallocate(claims):
+    async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Container[str] = ()) -> None:
+        """Say why a pod has no node, make room for it if it may, but not at the cost of its `siblings`, and let it sleep, unless it is `asleep` already."""
+        events = events_of(decision.plugins())
+        if (
+            pod["spec"].get("resourceClaims")
+            and decision.rejection is None
+            and any(each.plugin == "DynamicResources" for each in decision.refusals.values())
+        ):
+            if not asleep:
+                # Before anything is written: what comes of it may be seen before the answer
+                self._sleep(pod, events)
+                asleep = True
+            if await self._placer.claims.deallocate(self._placer.claims.live(pod) or []):
                 decision.message = f"{decision.message} deallocation of ResourceClaim completed"
-                self._sleep(pod, (DEVICES,))
                 await self._reporter.failed(pod, decision.message, None)
                 return
-        outcome = self._placer.preempt(pod, decision)
+        outcome = self._placer.preempt(pod, decision, siblings)
         candidate = outcome.candidate
-        self._sleep(pod, events_of(decision.plugins()))
+        if candidate is not None:
+            freed = self.cache.nominate(pod, candidate.node)
+        else:
+            freed = not outcome.keep and self.cache.denominate(pod["metadata"]["uid"])
+        if freed:
+            self._happened(POD_GONE)
+        if not asleep:
+            self._sleep(pod, events, alone=candidate is not None)
         if candidate is None:
-            if not outcome.keep and self.cache.denominate(pod["metadata"]["uid"]):
-                self._happened(POD_GONE)
-            await self._reporter.failed(pod, prefix + decision.message, None if outcome.keep else "")
+            await self._reporter.failed(pod, decision.message, None if outcome.keep else "")
             return
-        self.cache.nominate(pod, candidate.node)
-        await self._reporter.failed(pod, prefix + decision.message, candidate.node)
+        await self._reporter.failed(pod, decision.message, candidate.node)
         await self._make_room(pod, candidate)
         if not candidate.victims:
             self._waiting.wake(key_of(pod), self._ctx.env.now())
@@ -316,13 +381,14 @@ class SchedulerController(Controller):
         node, mine = candidate.node, priority_of(pod)
         for other in [each for each in self.cache.nominated.get(node, {}).values() if priority_of(each) < mine]:
             self.cache.denominate(other["metadata"]["uid"])
-            await self._reporter.nominated(self._pods.get_key(key_of(other)) or other, None)
             self._waiting.wake(key_of(other), self._ctx.env.now())
+            await self._reporter.nominated(self._pods.get_key(key_of(other)) or other, None)
         for victim in candidate.victims:
             held = self._binding.pop(key_of(victim), None)
             if held is not None:
                 # It is not bound yet: its place is taken back, and it tries again
                 self._placer.forget(held)
+                self._freed(held)
                 self.queue.add(key_of(victim), priority_of(victim))
                 continue
             await self._reporter.evict(pod, victim, node)
@@ -338,32 +404,51 @@ class SchedulerController(Controller):
         if gang is None or text:
             for pod in todo:
                 self._sleep(pod, (GROUP,))
+            for pod in todo:
                 await self._reporter.failed(pod, text, None, quiet=True)
             return
         there = gangs.started(members) + sum(
             1 for pod in gangs.counted(members) if not pod["spec"].get("nodeName") and pod["metadata"]["uid"] in self.cache.placed
         )
+        wanted = gang.minimum - there
         trial = self._groups.assume(gang, todo, members)
-        if there + len(trial.placed) >= gang.minimum:
-            for assumed in trial.placed:
-                await self._commit(assumed)
+        rescue = self._groups.rescue(trial, wanted) if trial.failed else None
+        if rescue is not None and not rescue.candidates and len(trial.placed) >= wanted:
+            trial, rescue = self._groups.assume(gang, todo, members), None
+        if rescue is None and len(trial.placed) >= wanted:
             for pod, decision in trial.failed:
-                await self._fail(pod, decision)
+                # Before anything is written, lest what happens meanwhile is missed
+                self._sleep(pod, events_of(decision.plugins()))
+            for assumed in trial.placed:
+                # One by one: what is lost of one keeps nobody else from being bound
+                await self._commit(assumed)
+            siblings = [each.pod["metadata"]["uid"] for each in trial.placed]
+            for pod, decision in trial.failed:
+                await self._fail(pod, decision, asleep=True, siblings=siblings)
             if gang.tree is not None:
                 await self._reporter.group(gang.tree, scheduled=True)
             return
-        await self._fail_group(gang, reference[1], trial, gang.minimum - there)
+        await self._fail_group(gang, reference[1], trial, rescue or self._groups.rescue(trial, wanted), wanted)
 
-    async def _fail_group(self, gang: Gang, name: str, trial: Trial, wanted: int) -> None:
-        """Nothing of a group is bound: its places are given up, unless preemption makes room for enough of the rest."""
-        rescue = self._groups.rescue(trial, wanted)
+    async def _fail_group(self, gang: Gang, name: str, trial: Trial, rescue: Rescue, wanted: int) -> None:
+        """Nothing of a group is bound: it waits for preemption to make room, or for something to happen."""
         events = tuple(dict.fromkeys([GROUP, *(event for _, decision in trial.failed for event in events_of(decision.plugins()))]))
-        for pod in trial.pods():
+        pods = trial.pods()
+        freed = False
+        for pod in pods:
             uid = pod["metadata"]["uid"]
-            node = rescue.nodes.get(uid, "")
-            if node:
-                self.cache.nominate(pod, node)
+            node = rescue.nodes.get(uid)
+            if node is not None:
+                freed = self.cache.nominate(pod, node) or freed
+            elif uid not in rescue.kept:
+                freed = self.cache.denominate(uid) or freed
+        if freed:
+            self._happened(POD_GONE)
+        for pod in pods:
             self._sleep(pod, events)
+        for pod in pods:
+            uid = pod["metadata"]["uid"]
+            node = rescue.nodes.get(uid, None if uid in rescue.kept else "")
             await self._reporter.failed(pod, gangs.WAITING_FOR_PREEMPTION if node else rescue.texts.get(uid, gangs.UNSCHEDULABLE), node)
         for pod, candidate in rescue.candidates:
             await self._make_room(pod, candidate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kubemini.api.resources import NAMESPACES, POD_DISRUPTION_BUDGETS
@@ -185,8 +185,8 @@ class Placer:
 
     # ------------------------------------------------------------------ preemption
 
-    def preempt(self, pod: Tree, decision: Decision) -> preemption.Outcome:
-        """Look for pods that would have to go for this one; add to the decision's message what came of it."""
+    def preempt(self, pod: Tree, decision: Decision, spared: Container[str] = ()) -> preemption.Outcome:
+        """Look for pods that would have to go for this one, none of the `spared`; add to the decision's message what came of it."""
         rejection = decision.rejection
         if not decision.nodes:
             return preemption.Outcome(keep=True)
@@ -202,8 +202,8 @@ class Placer:
         else:
             budgets = self._budgets.list() if self._budgets.objects else ()
             offset = self._env.random.randrange(len(decision.refusals)) if len(decision.refusals) > preemption.CANDIDATES_LEAST else 0
-            outcome = preemption.find(pod, decision, self.cache, budgets, lambda without: self.filters(pod, without), offset=offset)
-            if failure is not None and signature is not None and failure.state == signature.state and outcome.candidate is None:
+            outcome = preemption.find(pod, decision, self.cache, budgets, lambda without: self.filters(pod, without), offset=offset, spared=spared)
+            if failure is not None and signature is not None and failure.state == signature.state and outcome.candidate is None and not spared:
                 failure.texts[mark] = outcome.text
         if outcome.candidate is None and outcome.text:
             claims = spec.get("resourceClaims") and (rejection is None or rejection.plugin != "DynamicResources")

@@ -18,6 +18,8 @@ class Trial:
 
     placed: list[Assumed] = field(default_factory=list)
     failed: list[tuple[Tree, Decision]] = field(default_factory=list)
+    domain: InDomain | None = None
+    """Where they were looked for."""
 
     def pods(self) -> list[Tree]:
         """Return all pods that were tried."""
@@ -34,6 +36,8 @@ class Rescue:
     """Uid → the node that is kept for a pod meanwhile."""
     texts: dict[str, str] = field(default_factory=dict)
     """Uid → why a pod has no node."""
+    kept: dict[str, None] = field(default_factory=dict)
+    """Uids of pods whose earlier nomination stays: their victims are on their way out."""
 
 
 class GroupPlacer:
@@ -66,7 +70,7 @@ class GroupPlacer:
         return decision.scores.get(assumed.node, 0.0) if decision is not None else 0.0
 
     def _all(self, todo: list[Tree], domain: InDomain | None) -> Trial:
-        trial = Trial()
+        trial = Trial(domain=domain)
         for pod in todo:
             found = self._placer.assume(pod, domain)
             if isinstance(found, Assumed):
@@ -76,15 +80,27 @@ class GroupPlacer:
         return trial
 
     def rescue(self, trial: Trial, wanted: int) -> Rescue:
-        """Look for room by preemption until `wanted` pods have a place, and give all places up again: the group starts when the victims are gone."""
+        """Look for room by preemption for all that have no place, and give all places up again: the group starts when the victims are gone, if `wanted` pods do.
+
+        Pods take their turns anew: one that preempts sees those before it, which are as important at least, so that no group drives out its own, and those
+        after it see that it has its place. As upstream, a group that need not preempt to reach its number waits nevertheless if one of its pods can.
+        """
         cache, rescue = self._cache, Rescue()
-        held = list(trial.placed)
+        for each in reversed(trial.placed):
+            self._placer.forget(each)
+        held: list[Assumed] = []
         removed: list[tuple[Tree, str]] = []
-        for pod, decision in trial.failed:
+        for pod in sorted(trial.pods(), key=turn):
+            decision = self._placer.assume(pod, trial.domain)
+            if isinstance(decision, Assumed):
+                held.append(decision)
+                continue
             outcome = self._placer.preempt(pod, decision)
             rescue.texts[pod["metadata"]["uid"]] = decision.message
+            if outcome.keep:
+                rescue.kept[pod["metadata"]["uid"]] = None
             candidate = outcome.candidate
-            if candidate is None or len(held) >= wanted:
+            if candidate is None:
                 continue
             for victim in candidate.victims:
                 removed.append((victim, candidate.node))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
@@ -66,8 +66,17 @@ def eligible(pod: Tree, decision: Decision, cache: Cache) -> str:
     return ""
 
 
-def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout, *, offset: int = 0) -> Outcome:
-    """Look for the best candidate among the nodes whose refusal preemption may cure, from the `offset`-th of them on.
+def find(
+    pod: Tree,
+    decision: Decision,
+    cache: Cache,
+    budgets: Sequence[Tree],
+    filters_without: FiltersWithout,
+    *,
+    offset: int = 0,
+    spared: Container[str] = (),
+) -> Outcome:
+    """Look for the best candidate among the nodes whose refusal preemption may cure, from the `offset`-th of them on. Pods with a uid in `spared` stay.
 
     Cost: those nodes, until enough candidates are found, and their lower-priority pods.
     """
@@ -85,7 +94,7 @@ def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], f
     candidates: list[Candidate] = []
     start = offset % len(curable) if curable else 0
     for name in (*curable[start:], *curable[:start]):
-        found = _victims(pod, cache.nodes[name], cache, budgets, filters_without)
+        found = _victims(pod, cache.nodes[name], cache, budgets, filters_without, spared)
         if isinstance(found, Candidate):
             candidates.append(found)
             if len(candidates) >= enough:
@@ -99,9 +108,11 @@ def find(pod: Tree, decision: Decision, cache: Cache, budgets: Sequence[Tree], f
     return outcome
 
 
-def _victims(pod: Tree, info: NodeInfo, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout) -> Candidate | Refusal:
+def _victims(
+    pod: Tree, info: NodeInfo, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout, spared: Container[str]
+) -> Candidate | Refusal:
     mine = priority_of(pod)
-    lower = [other for other in info.pods.values() if priority_of(other) < mine]
+    lower = [other for uid, other in info.pods.items() if priority_of(other) < mine and uid not in spared]
     if not lower:
         return NO_VICTIMS
     trial = with_nominated(pod, info, cache)

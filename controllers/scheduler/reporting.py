@@ -31,19 +31,26 @@ class Reporter:
         meta = pod["metadata"]
         self._ctx.recorder.acted(pod, "Normal", "Scheduled", f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}", action="Binding")
 
-    async def failed(self, pod: Tree, text: str, nominated: str | None, *, quiet: bool = False) -> None:
+    async def broken(self, pod: Tree, text: str, *, sure: bool) -> None:
+        """Say that a place was found and could not be taken. Where it is not `sure` that nothing was written, the pod itself is left alone."""
+        if sure:
+            await self.failed(pod, text, "", reason="SchedulerError")
+        else:
+            self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", text, action="Scheduling")
+
+    async def failed(self, pod: Tree, text: str, nominated: str | None, *, quiet: bool = False, reason: str = "Unschedulable") -> None:
         """Say why a pod has no node. `nominated` is the node that is kept for it, "" takes a nomination back, None leaves it. `quiet`: no event."""
         if not quiet:
             self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", text, action="Scheduling")
         status = pod.get("status") or {}
         before = next((each for each in status.get("conditions") or () if each["type"] == "PodScheduled"), None)
         change: Tree = {}
-        if before is None or (before["status"], before.get("reason"), before.get("message")) != ("False", "Unschedulable", text):
+        if before is None or (before["status"], before.get("reason"), before.get("message")) != ("False", reason, text):
             now = self._ctx.env.stamp()
             condition: Tree = {
                 "type": "PodScheduled",
                 "status": "False",
-                "reason": "Unschedulable",
+                "reason": reason,
                 "message": text,
                 "lastProbeTime": None,
                 # None where the API server wrote the condition (SchedulingGated)

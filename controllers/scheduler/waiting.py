@@ -4,7 +4,7 @@ A pod sleeps until something happened that may cure what refused it (upstream's 
 pods are waiting in line: an idle scheduler takes pods out of back-off early, as upstream does since 1.33.
 
 Pods that ask for the same (`group`) have the same fate: when a pod leaves a node, only the first of a group is tried, and the next one when that one has been
-placed. So a backlog of 10,000 equal pods costs one attempt per event.
+placed. So a backlog of 10,000 equal pods costs one attempt per event. What happens while one is tried for all is kept for the next: the one that tries may be placed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 BACKOFF_BASE, BACKOFF_LIMIT = 1.0, 10.0
 
-NODE, POD_GONE, POD_CAME, STORAGE, DEVICES, GROUP = "node", "pod gone", "pod came", "storage", "devices", "group"
-"""What can happen: a node came or changed, a placed pod left, a pod was placed or its labels changed, and changes of volumes, devices and pod groups."""
+NODE, NODE_GONE, POD_GONE, POD_CAME, STORAGE, DEVICES, GROUP = "node", "node gone", "pod gone", "pod came", "storage", "devices", "group"
+"""What can happen: a node came or changed, or went; a placed pod left, or asks for less; a pod was placed, or its labels or those of a namespace changed;
+and changes of volumes, devices and pod groups."""
 
 HINTS: Mapping[str, tuple[str, ...]] = {
     "NodeUnschedulable": (NODE,),
@@ -29,14 +30,14 @@ HINTS: Mapping[str, tuple[str, ...]] = {
     "NodeVolumeLimits": (NODE, POD_GONE, STORAGE),
     "VolumeBinding": (NODE, STORAGE),
     "VolumeZone": (NODE, STORAGE),
-    "PodTopologySpread": (NODE, POD_GONE, POD_CAME),
+    "PodTopologySpread": (NODE, NODE_GONE, POD_GONE, POD_CAME),
     "InterPodAffinity": (NODE, POD_GONE, POD_CAME),
     "DynamicResources": (NODE, DEVICES),
     "GangScheduling": (GROUP,),
     "TopologyPlacement": (NODE, POD_GONE, GROUP),
 }
 """What may cure a plugin's refusal. A plugin that is not listed is cured by anything."""
-ANYTHING = (NODE, POD_GONE, POD_CAME, STORAGE, DEVICES, GROUP)
+ANYTHING = (NODE, NODE_GONE, POD_GONE, POD_CAME, STORAGE, DEVICES, GROUP)
 
 
 def events_of(plugins: Iterable[str]) -> tuple[str, ...]:
@@ -61,6 +62,15 @@ class Attempt:
         return max(self.at + min(BACKOFF_BASE * 2.0 ** min(self.count - 1, 10), BACKOFF_LIMIT) - now, 0.0)
 
 
+@dataclass(slots=True)
+class Turn:
+    """One pod of a group is tried for all."""
+
+    key: str
+    events: dict[str, None]
+    """What happened since it was woken, and woke it: the next one is due for the same."""
+
+
 Entry = tuple[int, int, str]
 """(-priority, number of the attempt, key): the order in which equal pods are tried."""
 
@@ -78,8 +88,8 @@ class Waiting:
         self._sleeping: dict[str, None] = {}
         self._beds: dict[str, dict[Hashable, list[Entry]]] = {event: {} for event in ANYTHING}
         """Event → group → heap of sleepers; entries of pods that sleep no longer are dropped when they are met."""
-        self._open: dict[Hashable, tuple[str, str]] = {}
-        """Groups one of which is being tried for all: the event that woke it, and its key."""
+        self._open: dict[Hashable, Turn] = {}
+        """Groups one of which is being tried for all."""
         self._number = 0
 
     def failed(self, key: str, now: float, priority: int, group: Hashable, events: tuple[str, ...]) -> None:
@@ -88,11 +98,9 @@ class Waiting:
         self._number += 1
         self._attempts[key] = Attempt(now, before.count + 1 if before is not None else 1, priority, group, events, self._number)
         self._sleeping[key] = None
-        tried = self._open.get(before.group) if before is not None else None
-        if before is not None and tried is not None and tried[1] == key:
-            del self._open[before.group]
-            if before.group != group:
-                self._wake_first(before.group, tried[0], now, busy=self._busy())
+        turn = self._ended(before.group, key) if before is not None else None
+        if before is not None and turn is not None and before.group != group:
+            self._next(before.group, turn, now)
         for event in events:
             bed = self._beds[event].setdefault(group, [])
             heapq.heappush(bed, (-priority, self._number, key))
@@ -110,10 +118,26 @@ class Waiting:
         if attempt is None:
             return
         self._sleeping.pop(key, None)
-        tried = self._open.get(attempt.group)
-        if tried is not None and tried[1] == key:
-            del self._open[attempt.group]
-            self._wake_first(attempt.group, tried[0], now, busy=self._busy())
+        turn = self._ended(attempt.group, key)
+        if turn is not None:
+            self._next(attempt.group, turn, now)
+
+    def _ended(self, group: Hashable, key: str) -> Turn | None:
+        """End the turn that a pod has for its group, and return it."""
+        turn = self._open.get(group)
+        if turn is None or turn.key != key:
+            return None
+        del self._open[group]
+        return turn
+
+    def _next(self, group: Hashable, turn: Turn, now: float) -> None:
+        """Give the turn to the next of a group, for all that happened since it began."""
+        busy = self._busy()
+        events = list(turn.events)
+        for position, event in enumerate(events):
+            if self._wake_first(group, event, now, busy=busy):
+                self._open[group].events |= dict.fromkeys(events[position:])
+                return
 
     def asleep(self, key: str) -> bool:
         """Tell whether a pod waits to be woken."""
@@ -140,16 +164,22 @@ class Waiting:
                 self.wake(key, now, busy=busy)
             return
         for group in list(beds):
-            if group not in self._open:
+            turn = self._open.get(group)
+            if turn is None:
                 self._wake_first(group, event, now, busy=busy)
+            else:
+                turn.events[event] = None
 
-    def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool) -> None:
+    def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool) -> bool:
+        """Wake the first of a group that an event may help, and open its turn; tell whether there was one."""
         bed = self._beds[event].get(group)
-        while bed:
+        woken = False
+        while bed and not woken:
             entry = heapq.heappop(bed)
             if self._valid(entry):
-                self._open[group] = (event, entry[2])
+                self._open[group] = Turn(entry[2], {event: None})
                 self.wake(entry[2], now, busy=busy)
-                break
+                woken = True
         if not bed:
             self._beds[event].pop(group, None)
+        return woken

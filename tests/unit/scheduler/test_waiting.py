@@ -121,3 +121,16 @@ def test_the_gone_are_forgotten() -> None:
     line.busy = True
     line.waiting.happened(NODE, 0.0)
     assert line.woken == [("p", 1.0)]
+
+
+def test_what_happens_while_one_tries_is_kept_for_the_next() -> None:
+    """Equal pods may have been refused for different reasons: whom a later event may help is tried once the first is placed."""
+    line = Line()
+    line.failed("a", group="equal", events=(POD_GONE, POD_CAME), priority=1)
+    line.failed("b", group="equal", events=(POD_GONE,))
+    line.waiting.happened(POD_CAME, 1.0)
+    assert line.taken() == ["a"]
+    line.waiting.happened(POD_GONE, 1.0)
+    assert line.taken() == []
+    line.waiting.done("a", 2.0)
+    assert line.taken() == ["b"]
