@@ -80,25 +80,23 @@ class Writing(Verbs):
             raise objectmeta.name_required(kind)
         for attempt in range(1, CREATE_ATTEMPTS + 1):
             warnings = list(decoded.warnings)
+            chosen = name or objectmeta.generated_name(prefix or "", self.env)
             try:
-                return await self._create(
-                    served, namespace, name or objectmeta.generated_name(prefix or "", self.env), obj, warnings, ctx, options, entries
-                )
+                return await self._create(served, namespace, chosen, obj, warnings, ctx, options, entries)
             except KeyExists:
                 if name or attempt == CREATE_ATTEMPTS:
-                    raise self._taken(kind, namespace, name, prefix).warned(warnings) from None
+                    raise self._taken(kind, namespace, chosen, generated=bool(prefix)).warned(warnings) from None
             except ApiStatus as refusal:
                 refusal.warned(warnings)
                 raise
         raise AssertionError("unreachable")
 
-    def _taken(self, kind: Kind, namespace: str, name: str | None, prefix: str | None) -> AlreadyExists:
-        if name:
-            live = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
-            return AlreadyExists.at(kind.plural, kind.group, name, deleting=live is not None and "deletionTimestamp" in live.obj["metadata"])
-        error = AlreadyExists.at(kind.plural, kind.group, prefix or "")
-        error.message += ", the server was not able to generate a unique name for the object"
-        error.details["retryAfterSeconds"] = 1
+    def _taken(self, kind: Kind, namespace: str, name: str, *, generated: bool) -> AlreadyExists:
+        live = self.store.table(kind.storage).get(objectmeta.key_of(kind, namespace, name))
+        error = AlreadyExists.at(kind.plural, kind.group, name, deleting=live is not None and "deletionTimestamp" in live.obj["metadata"])
+        if generated:
+            error.message += ", the server was not able to generate a unique name for the object"
+            error.details["retryAfterSeconds"] = 1
         return error
 
     async def _create(

@@ -279,3 +279,16 @@ async def test_patterns_that_could_be_read_in_many_ways() -> None:
                 answer = await http.post("/apis/example.com/v1/namespaces/default/foos", json=body)
                 assert answer.status_code == 422
                 assert f"spec.{field}" in status(answer)["message"]
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_generated_names_that_are_taken(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, *, named: bool) -> None:
+    """Who asks for a generated name hears of the one that was taken last, and to try again; also where a name stands beside the prefix."""
+    monkeypatch.setattr("kubemini.server.objectmeta.generated_name", lambda prefix, _: f"{prefix}aaaaa")
+    body = {"metadata": {"generateName": "a-", **({"name": "a-aaaaa"} if named else {}), "finalizers": ["example.com/x"]}}
+    first, second = await http.post(CONFIG_MAPS, json=body), await http.post(CONFIG_MAPS, json=body)
+    assert (first.status_code, second.status_code, second.headers["Retry-After"]) == (201, 409, "1")
+    text = 'configmaps "a-aaaaa" already exists, the server was not able to generate a unique name for the object'
+    assert (status(second)["message"], status(second)["details"]) == (text, {"name": "a-aaaaa", "kind": "configmaps", "retryAfterSeconds": 1})
+    await http.delete(f"{CONFIG_MAPS}/a-aaaaa")
+    assert status(await http.post(CONFIG_MAPS, json=body))["message"] == f"object is being deleted: {text}"
