@@ -11,7 +11,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
-from kubemini.machinery.metadata import dedup_owner_references, metadata_warnings, validate_metadata_create, validate_metadata_update
+from kubemini.machinery.metadata import dedup_owner_references, metadata_problems_of_update, metadata_warnings, validate_metadata_create
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.managing import Managing, uid_mismatch, with_entries
@@ -285,7 +285,7 @@ class Writing(Verbs):
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
         problems: list[FieldError] = []
         if new["metadata"] is not meta:
-            problems += validate_metadata_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
+            problems += metadata_problems_of_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
         problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
         problems += self._schema_problems(served, new, old)
         if problems:
@@ -364,7 +364,7 @@ class Writing(Verbs):
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         uid = (body.get("metadata") or {}).get("uid")
         if uid and uid != record.obj["metadata"]["uid"]:
-            raise Invalid.of(kind.kind, kind.group, name, [invalid("metadata.uid", uid, "field is immutable")])
+            raise Invalid.of(kind.kind, kind.group, name, [invalid("metadata.uid", uid, "field is immutable")] * 2)
         return await self._update(served, record, served.to_storage(body), warnings, options, handler, unconditional=True)
 
     async def _apply(

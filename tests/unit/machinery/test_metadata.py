@@ -9,6 +9,7 @@ import pytest
 from kubemini.api.trees import Tree
 from kubemini.machinery.metadata import (
     dedup_owner_references,
+    metadata_problems_of_update,
     metadata_warnings,
     validate_field_manager,
     validate_managed_fields,
@@ -159,3 +160,14 @@ def test_field_managers_are_short_and_printable() -> None:
     assert validate_field_manager("kubectl client") == []
     assert [str(each) for each in validate_field_manager("x" * 129)] == ["fieldManager: Too long: may not be more than 128 bytes"]
     assert [each.body for each in validate_field_manager("é\nb")] == ['Invalid value: "é\\nb": invalid character U+000A (at position 2)']
+
+
+@pytest.mark.parametrize(
+    "new, times",
+    [({"uid": "v"}, 2), ({"labels": {"a b": "c"}}, 3), ({"finalizers": ["example.com/a b"]}, 3), ({"finalizers": ["x"]}, 1), ({"labels": {"a": "b"}}, 0)],
+)
+def test_faults_of_updates_are_found_again(new: Tree, times: int) -> None:
+    """Upstream looks at metadata as such, at its change, and at its change as the kind's: the causes of a refusal have a fault as often."""
+    base: Tree = {"name": "n", "namespace": "default", "uid": "u"}
+    found = metadata_problems_of_update({**base, **new}, base)
+    assert (len(found), len(set(map(str, found)))) == (times, min(times, 1))
