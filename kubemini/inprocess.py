@@ -32,6 +32,7 @@ class InProcessClient:
     def __init__(self, server: ApiServer, caller: Caller = ADMIN, *, field_manager: str = "", track: bool = False) -> None:
         self.server = server
         self._write = WriteOptions(caller=caller, field_manager=field_manager, field_validation="Strict", track=track)
+        self._vouched = replace(self._write, canonical=True)
         self._delete = DeleteOptions(caller=caller)
         self._served: dict[int, tuple[Resource, int, Served]] = {}
         """By the identity of the resource: most are constants, and hashing one costs as much as reading an object."""
@@ -59,23 +60,20 @@ class InProcessClient:
         listing = self.server.list(served, namespace, ListOptions(label_selector=label_selector, field_selector=field_selector))
         return [served.from_storage(record.obj) for record in listing.records]
 
-    async def create(self, resource: Resource, obj: Tree, *, namespace: str = "") -> Tree:
+    async def create(self, resource: Resource, obj: Tree, *, namespace: str = "", canonical: bool = False) -> Tree:
         """Create an object."""
-        return (await self.server.create(self._resolve(resource), namespace or obj["metadata"].get("namespace", ""), obj, self._write)).obj
+        options = self._vouched if canonical else self._write
+        return (await self.server.create(self._resolve(resource), namespace or obj["metadata"].get("namespace", ""), obj, options)).obj
 
-    async def update(self, resource: Resource, obj: Tree, *, subresource: str = "") -> Tree:
+    async def update(self, resource: Resource, obj: Tree, *, subresource: str = "", canonical: bool = False) -> Tree:
         """Replace an object."""
-        meta = obj["metadata"]
-        return (
-            await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource=subresource)
-        ).obj
+        meta, options = obj["metadata"], self._vouched if canonical else self._write
+        return (await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, options, subresource=subresource)).obj
 
-    async def update_status(self, resource: Resource, obj: Tree) -> Tree:
+    async def update_status(self, resource: Resource, obj: Tree, *, canonical: bool = False) -> Tree:
         """Replace an object's status."""
-        meta = obj["metadata"]
-        return (
-            await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, self._write, subresource="status")
-        ).obj
+        meta, options = obj["metadata"], self._vouched if canonical else self._write
+        return (await self.server.update(self._resolve(resource), meta.get("namespace", ""), meta["name"], obj, options, subresource="status")).obj
 
     async def patch(self, resource: Resource, name: str, patch: object, *, namespace: str = "", type: str = "merge", subresource: str = "") -> Tree:
         """Patch an object."""

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kubemini.server.writing import Writing
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFORMANCE = ROOT.parent / "shared" / "conformance"
 """Black-box cases with recorded end states, where they are at hand beside the repository."""
@@ -16,6 +18,9 @@ settings.register_profile("default", max_examples=50, deadline=None, print_blob=
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# What controllers vouch for is proved in every test
+Writing.proving = True
 
 
 @pytest.fixture(scope="session")

@@ -82,9 +82,9 @@ class EndpointsController(Controller):
         meta = service["metadata"]
         try:
             if current is None:
-                self._written.put(await self._ctx.client.create(ENDPOINTS, obj))
+                self._written.put(await self._ctx.client.create(ENDPOINTS, obj, canonical=True))
             else:
-                self._written.put(await self._ctx.client.update(ENDPOINTS, obj))
+                self._written.put(await self._ctx.client.update(ENDPOINTS, obj, canonical=True))
         except ApiStatus as refused:
             if refused.has_cause("NamespaceTerminating"):
                 return

@@ -274,14 +274,14 @@ class EndpointSliceController(Controller):
         if "deletionTimestamp" not in service["metadata"]:
             for slice_ in found.create:
                 try:
-                    written.put(await client.create(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+                    written.put(await client.create(ENDPOINT_SLICES, _stamped(slice_, trigger), canonical=True))
                     self._metrics.changes.inc("create")
                 except Forbidden as refused:
                     if refused.has_cause("NamespaceTerminating"):
                         return
                     raise
         for slice_ in found.update:
-            written.put(await client.update(ENDPOINT_SLICES, _stamped(slice_, trigger)))
+            written.put(await client.update(ENDPOINT_SLICES, _stamped(slice_, trigger), canonical=True))
             self._metrics.changes.inc("update")
         for slice_ in found.delete:
             meta = slice_["metadata"]
@@ -312,4 +312,6 @@ def _stamped(slice_: Tree, trigger: str) -> Tree:
     if trigger:
         annotations[names.LAST_CHANGE_TRIGGER] = trigger
     kept = {name: value for name, value in meta.items() if name != "annotations"}
-    return {**slice_, "metadata": {**kept, "annotations": annotations} if annotations else kept}
+    # Go shows empty lists of these as null
+    lists = {name: slice_.get(name) or None for name in ("endpoints", "ports")}
+    return {**slice_, **lists, "metadata": {**kept, "annotations": annotations} if annotations else kept}

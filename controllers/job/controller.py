@@ -313,7 +313,7 @@ class JobController(Controller):
                 tried, batch = 0, 2 * batch
             tried += 1
             try:
-                pod = await client.create(PODS, factory.make(one.index, failures=one.failures, ignored=one.ignored))
+                pod = await client.create(PODS, factory.make(one.index, failures=one.failures, ignored=one.ignored), canonical=True)
             except ApiStatus as refused:
                 refusals += 1
                 if _terminating_namespace(refused):

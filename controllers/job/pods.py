@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.pod_templates import pod_spec
 from kubemini.controllers.replica_set.pods import most_restarts
 from kubemini.machinery.gotext import is_decimal
 from kubemini.machinery.memo import by_identity
@@ -43,7 +44,7 @@ class PodFactory:
         if FINALIZER not in finalizers:
             finalizers.append(FINALIZER)
         indexed = spec.get("completionMode") == "Indexed"
-        pod_spec = template["spec"]
+        made = pod_spec(template["spec"])
         return cls(
             meta["name"],
             meta["namespace"],
@@ -51,7 +52,7 @@ class PodFactory:
             about.get("annotations") or {},
             finalizers,
             [owner_reference({**job, "apiVersion": "batch/v1", "kind": "Job"})],
-            _with_index_env(pod_spec) if indexed else pod_spec,
+            _with_index_env(made) if indexed else made,
             indexed,
         )
 

@@ -355,7 +355,7 @@ class KubeletController(Controller):
 
     async def _write(self, pod: Tree, status: Tree) -> Tree | None:
         try:
-            return await self._ctx.client.update_status(PODS, {**pod, "status": status})
+            return await self._ctx.client.update_status(PODS, {**pod, "status": status}, canonical=True)
         except NotFound:
             return None
 

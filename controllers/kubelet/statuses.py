@@ -250,8 +250,9 @@ def ended(container: Tree, now: str, exit_code: int) -> Tree:
         "reason": "Completed" if exit_code == 0 else "Error",
         "startedAt": started,
         "finishedAt": now,
-        "containerID": container.get("containerID", ""),
     }
+    if container.get("containerID"):
+        end["containerID"] = container["containerID"]
     return {**container, "ready": False, "started": False, "state": {"terminated": end}}
 
 

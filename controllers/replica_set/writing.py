@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from kubemini.api.resources import PODS
 from kubemini.api.trees import Tree
+from kubemini.controllers.pod_templates import pod_spec
 from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.runtime.controller import Context
 from kubemini.runtime.expectations import Expectations
@@ -25,7 +26,7 @@ class PodTemplate:
             if value:
                 self._meta[name] = value
         self._meta["ownerReferences"] = [owner_reference(owner)]
-        self._spec: Tree = template["spec"]
+        self._spec = pod_spec(template["spec"])
 
     def make(self, **spec: object) -> Tree:
         """Return a new pod; `spec` replaces fields of its spec."""
@@ -51,7 +52,7 @@ class PodWriter:
         while done < len(pods):
             for make in pods[done : done + batch]:
                 try:
-                    pod = await self._ctx.client.create(PODS, make())
+                    pod = await self._ctx.client.create(PODS, make(), canonical=True)
                 except ApiStatus as refused:
                     self.expectations.creation_observed(uid)
                     if not refused.has_cause("NamespaceTerminating"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.pod_templates import pod_spec
 from kubemini.controllers.stateful_set.view import SetView
 from kubemini.machinery.memo import by_identity
 from kubemini.machinery.names import dns1123_subdomain
@@ -75,7 +76,7 @@ def make(owner: SetView, ordinal: int, template: Tree, revision: str) -> Tree:
         meta["annotations"] = about["annotations"]
     if about.get("finalizers"):
         meta["finalizers"] = about["finalizers"]
-    spec: Tree = {**template["spec"], "hostname": name}
+    spec: Tree = {**pod_spec(template["spec"]), "hostname": name}
     service = owner.spec.get("serviceName")
     spec.pop("subdomain", None)
     if service:

@@ -41,7 +41,7 @@ class Writes:
             raise
         problem: ApiStatus | None = None
         try:
-            pod = await self._ctx.client.create(PODS, pod)
+            pod = await self._ctx.client.create(PODS, pod, canonical=True)
         except AlreadyExists:
             raise
         except ApiStatus as refused:

@@ -13,7 +13,11 @@ from kubemini.api.trees import Tree
 
 
 class Client(Protocol):
-    """The verbs. `namespace` is "" for cluster-scoped objects; objects carry theirs in their metadata."""
+    """The verbs. `namespace` is "" for cluster-scoped objects; objects carry theirs in their metadata.
+
+    With `canonical` the writer vouches that the object is as decoding would leave it: types, defaults, nothing unknown, nothing empty that Go leaves out.
+    Nobody decodes it then; in debug mode it is proved. It is for what there is most of (pods, their statuses, events) and made of canonical parts.
+    """
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Tree:
         """Return the newest state of an object. Raise `NotFound`."""
@@ -23,15 +27,15 @@ class Client(Protocol):
         """Return the objects in key order, of all namespaces when none is named."""
         ...
 
-    async def create(self, resource: Resource, obj: Tree, *, namespace: str = "") -> Tree:
+    async def create(self, resource: Resource, obj: Tree, *, namespace: str = "", canonical: bool = False) -> Tree:
         """Create an object in its metadata's namespace (or in `namespace`). Raise `AlreadyExists`, `Invalid`, `Forbidden`."""
         ...
 
-    async def update(self, resource: Resource, obj: Tree, *, subresource: str = "") -> Tree:
+    async def update(self, resource: Resource, obj: Tree, *, subresource: str = "", canonical: bool = False) -> Tree:
         """Replace an object; its resourceVersion is the precondition. Raise `NotFound`, `Conflict`, `Invalid`."""
         ...
 
-    async def update_status(self, resource: Resource, obj: Tree) -> Tree:
+    async def update_status(self, resource: Resource, obj: Tree, *, canonical: bool = False) -> Tree:
         """Replace an object's status; its resourceVersion is the precondition. Raise `NotFound`, `Conflict`, `Invalid`."""
         ...
 

@@ -187,6 +187,7 @@ class Recorder:
                 "reportingComponent": "" if combined else self.component,
                 "reportingInstance": "",
             },
+            canonical=True,
         )
 
     def _is_one_of_many(self, about: tuple[str, ...], message: str) -> bool:
@@ -237,7 +238,7 @@ class Recorder:
         }
         if said.related is not None:
             event["related"] = said.related
-        await self._client.create(EVENTS, event)
+        await self._client.create(EVENTS, event, canonical=True)
         self._series[key] = _Series(name, namespace, now)
         if len(self._series) > REMEMBERED:
             self._series.popitem(last=False)

@@ -40,6 +40,8 @@ class WriteOptions:
     track: bool = True
     duplicates: tuple[str, ...] = ()
     """Texts about duplicate fields that the parser found in the body."""
+    canonical: bool = False
+    """The writer vouches that its objects are as decoding would leave them, so that nobody need look (in debug mode somebody does)."""
 
     @property
     def manager(self) -> str:

@@ -7,13 +7,14 @@ admission → optimistic concurrency → no-op check → commit.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, BadRequest, Conflict, FieldError, Invalid, MethodNotAllowed, NotFound, invalid
 from kubemini.machinery.metadata import dedup_owner_references, metadata_problems_of_update, metadata_warnings, validate_metadata_create
 from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
+from kubemini.server.kinds.core.formats import difference
 from kubemini.server.managing import Managing, uid_mismatch, with_entries
 from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
 from kubemini.server.patching import patched
@@ -25,6 +26,8 @@ from kubemini.store import KeyExists, Record
 
 CREATE_ATTEMPTS = 8
 """How often a generated name is drawn before the server gives up."""
+CONTEXTS = 64
+"""How many options of writers are remembered."""
 CONFLICT_ATTEMPTS = 5
 """How often a patch without a resourceVersion is computed again when somebody was faster."""
 
@@ -32,21 +35,41 @@ CONFLICT_ATTEMPTS = 5
 class Writing(Verbs):
     """The write verbs. Every method is one atomic step unless remote admission has to be waited for."""
 
+    proving: ClassVar[bool] = False
+    """Prove what writers vouch for, as debug mode does: set by tests."""
+
     def __init__(self, *, subresources: Subresources, managing: Managing, **state: Any) -> None:
         super().__init__(**state)
         self.subresources = subresources
         self.managing = managing
-        self._last: tuple[WriteOptions, WriteContext] | None = None
+        self._contexts: dict[int, tuple[WriteOptions, WriteContext]] = {}
 
     def context(self, options: WriteOptions) -> WriteContext:
         """Return what strategies and admission may know of a request; a client in process writes with the very same options again and again."""
-        last = self._last
-        if last is not None and last[0] is options:
-            return last[1]
+        known = self._contexts.get(id(options))
+        if known is not None:
+            return known[1]
         caller = options.caller
         ctx = WriteContext(self.env, self.reader, caller.user, caller.groups, options.dry_run, caller.uid, caller.extra)
-        self._last = (options, ctx)
+        if len(self._contexts) >= CONTEXTS:
+            self._contexts.clear()
+        self._contexts[id(options)] = (options, ctx)
         return ctx
+
+    def _decode(self, served: Served, body: Tree, options: WriteOptions, stored: Tree | None = None) -> Decoded:
+        """Bring a body to its canonical form, which it has already where the writer vouches for it."""
+        codec = served.version.codec
+        if not options.canonical:
+            return codec.decode(body, validation=options.field_validation, duplicates=options.duplicates, stored=stored)
+        if self.proving or self.store.debug:
+            clean = codec.decode(body, validation="Strict").tree
+            if "status" not in body:
+                # Of a new object there is nothing to say yet
+                clean = {key: value for key, value in clean.items() if key != "status"}
+            if clean != body:
+                told = difference(body, clean) or "fields that are empty"
+                raise AssertionError(f"{options.caller.user} vouched for a {served.kind.kind} that is not canonical:\n{told}")
+        return Decoded(body)
 
     # ------------------------------------------------------------------ create
 
@@ -56,8 +79,7 @@ class Writing(Verbs):
         if "create" not in kind.verbs:
             raise MethodNotAllowed
         objectmeta.check_type(kind, served.version.name, body)
-        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates)
-        return await self._admit(served, namespace, decoded, options)
+        return await self._admit(served, namespace, self._decode(served, body, options), options)
 
     async def _admit(self, served: Served, namespace: str, decoded: Decoded, options: WriteOptions, *, entries: list[Tree] | None = None) -> Outcome:
         """Bring a decoded new object through admission and validation to the store. `entries` are the managedFields of one that an apply creates."""
@@ -194,7 +216,7 @@ class Writing(Verbs):
             return await self._update_scale(served, handler, record, body, options)
         objectmeta.check_type(kind, served.version.name, body)
         stored = record.obj if served.stored_as_is else None
-        decoded = served.version.codec.decode(body, validation=options.field_validation, duplicates=options.duplicates, stored=stored)
+        decoded = self._decode(served, body, options, stored)
         new = served.to_storage({**decoded.tree, "apiVersion": served.api_version})
         return await self._update(served, record, new, list(decoded.warnings), options, handler, unconditional=kind.strategy.unconditional_update)
 

@@ -98,19 +98,19 @@ class FaultyClient:
         found: Sequence[Tree] = await self._read("list", resource, namespace, label_selector=label_selector, field_selector=field_selector)
         return found
 
-    async def create(self, resource: Resource, obj: Tree, *, namespace: str = "") -> Tree:
+    async def create(self, resource: Resource, obj: Tree, **more: Any) -> Tree:
         """See `Client.create`."""
-        made: Tree = await self._write("create", resource, obj, namespace=namespace)
+        made: Tree = await self._write("create", resource, obj, **more)
         return made
 
-    async def update(self, resource: Resource, obj: Tree, *, subresource: str = "") -> Tree:
+    async def update(self, resource: Resource, obj: Tree, **more: Any) -> Tree:
         """See `Client.update`."""
-        made: Tree = await self._write("update", resource, obj, subresource=subresource)
+        made: Tree = await self._write("update", resource, obj, **more)
         return made
 
-    async def update_status(self, resource: Resource, obj: Tree) -> Tree:
+    async def update_status(self, resource: Resource, obj: Tree, **more: Any) -> Tree:
         """See `Client.update_status`."""
-        made: Tree = await self._write("update_status", resource, obj)
+        made: Tree = await self._write("update_status", resource, obj, **more)
         return made
 
     async def patch(self, resource: Resource, name: str, patch: object, *, namespace: str = "", type: str = "merge", subresource: str = "") -> Tree:

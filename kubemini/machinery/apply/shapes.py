@@ -7,8 +7,8 @@ describes: objects are granular, lists atomic. Mirrors structured-merge-diff's `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.apply.paths import FieldsError, key_element, value_element
@@ -16,6 +16,7 @@ from kubemini.machinery.apply.paths import FieldsError, key_element, value_eleme
 Scalar = Literal["", "string", "numeric", "boolean", "untyped"]
 
 _TEXTS_LIMIT = 8192
+_BELOW = ("fields", "element", "items", "defaults")
 
 
 class Shape:
@@ -37,6 +38,7 @@ class Shape:
         "is_object",
         "items",
         "keys",
+        "later",
         "leaf",
         "present",
         "scalar",
@@ -70,6 +72,26 @@ class Shape:
         """Known sets of objects whose fields are all owned as a whole, by their keys; None for other shapes. Set with the plan."""
         self._plan: dict[str, tuple[str, Shape, bool]] | None = None
         self._texts: dict[Any, str] = {}
+        self.later: Callable[[], None] | None = None
+        """What sets the parts that `postponed` took away."""
+
+    def postponed(self, later: Callable[[], None]) -> Shape:
+        """Leave what lies below for when somebody looks: of a deep schema most is never asked for. `later` then sets all of it."""
+        for name in _BELOW:
+            delattr(self, name)
+        self.later = later
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Set what lies below: only asked for what is not there yet."""
+            if name not in _BELOW or self.later is None:
+                raise AttributeError(f"a shape has no {name}")
+            later, self.later = self.later, None
+            self.fields, self.element, self.items, self.defaults = {}, None, None, {}
+            later()
+            return getattr(self, name)
 
     @property
     def plan(self) -> dict[str, tuple[str, Shape, bool]]:

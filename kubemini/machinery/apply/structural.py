@@ -50,20 +50,30 @@ class StructuralShapes:
         preserve = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
         kind = schema.get("type") or ""
         if kind in {"", "object"}:
-            self._object(shape, schema, preserve=preserve)
+            shape.is_object, shape.atomic_object = True, schema.get("x-kubernetes-map-type") == "atomic"
         if kind in {"", "array"}:
-            self._list(shape, schema, preserve=preserve)
+            how, keys = list_rule(schema.get("x-kubernetes-list-type") or "", tuple(schema.get("x-kubernetes-list-map-keys") or ()), "", "")
+            shape.is_list, shape.atomic_list = True, how == "atomic"
+            shape.keys = tuple(sorted(keys)) if how == "map" else ()
         if not kind:
             shape.scalar = "untyped"
         elif kind == "string":
             shape.scalar = "string" if schema.get("format") in {None, "", "byte"} else "untyped"
         else:
             shape.scalar = _SCALARS.get(kind, "")
-        return shape.sealed()
+        shape.sealed()
+        return shape.postponed(lambda: self._below(shape, schema, preserve=preserve)) if shape.is_object or shape.is_list else shape
+
+    def _below(self, shape: Shape, schema: Tree, *, preserve: bool) -> None:
+        if shape.is_object:
+            self._object(shape, schema, preserve=preserve)
+        if shape.is_list:
+            items = schema.get("items")
+            shape.items = self._compile(items, preserve=preserve) if isinstance(items, dict) else UNTYPED
+            if shape.keys and isinstance(items, dict):
+                shape.defaults = _defaults(self._resolved(items), shape.keys)
 
     def _object(self, shape: Shape, schema: Tree, *, preserve: bool) -> None:
-        shape.is_object = True
-        shape.atomic_object = schema.get("x-kubernetes-map-type") == "atomic"
         properties: Tree = schema.get("properties") or {}
         shape.fields = {name: self._compile(each, preserve=preserve) for name, each in properties.items()}
         if schema.get("x-kubernetes-embedded-resource") is True:
@@ -73,16 +83,6 @@ class StructuralShapes:
             shape.element = self._compile(additional, preserve=preserve)
         elif additional is True or (additional is None and (preserve or not properties)):
             shape.element = DEDUCED
-
-    def _list(self, shape: Shape, schema: Tree, *, preserve: bool) -> None:
-        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-        kind, keys = list_rule(schema.get("x-kubernetes-list-type") or "", keys, "", "")
-        shape.is_list, shape.atomic_list = True, kind == "atomic"
-        items = schema.get("items")
-        shape.items = self._compile(items, preserve=preserve) if isinstance(items, dict) else UNTYPED
-        if kind == "map":
-            shape.keys = tuple(sorted(keys))
-            shape.defaults = _defaults(self._resolved(items), keys) if isinstance(items, dict) else {}
 
     def _resolved(self, schema: Tree) -> Tree:
         while (reference := schema.get("$ref")) is not None:
