@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 
-YOUNG = 50_000
+YOUNG = 200_000
 """New objects after which the youngest generation is looked at (Python's own number is 700)."""
+
+
+OLDER = 50
+"""Looks at the youngest after which the next generation is looked at as well (Python's own number is 10)."""
 
 
 def collect_rarely(young: int = YOUNG, *older: int) -> None:
@@ -15,4 +19,4 @@ def collect_rarely(young: int = YOUNG, *older: int) -> None:
     """
     now = gc.get_threshold()
     if gc.isenabled() and 0 < now[0] < young:
-        gc.set_threshold(young, *(older or now[1:]))
+        gc.set_threshold(young, *(older or (OLDER, now[2])))

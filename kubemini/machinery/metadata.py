@@ -39,14 +39,17 @@ def validate_metadata_create(
     `field` is the path of the metadata, such as ``spec.template.metadata``.
     """
     found: list[FieldError] = []
-    generate_name = meta.get("generateName")
-    if generate_name and (problem := validate_name(generate_name, prefix=True)):
-        found += errors(f"{field}.generateName", generate_name, problem)
-    name = meta.get("name")
+    generate_name, name = meta.get("generateName"), meta.get("name")
+    wrong = validate_name(name, prefix=False) if name else None
+    # What a good name begins with is good
+    if generate_name and (wrong or not name or not name.startswith(generate_name) or generate_name.endswith(".")):
+        problem = validate_name(generate_name, prefix=True)
+        if problem:
+            found += errors(f"{field}.generateName", generate_name, problem)
     if not name:
         found.append(required(f"{field}.name", "name or generateName is required"))
-    elif problem := validate_name(name, prefix=False):
-        found += errors(f"{field}.name", name, problem)
+    elif wrong:
+        found += errors(f"{field}.name", name, wrong)
     found += _validate_namespace(meta.get("namespace") or "", f"{field}.namespace", namespaced=namespaced)
     generation = meta.get("generation") or 0
     if generation < 0:

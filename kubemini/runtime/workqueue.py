@@ -66,6 +66,8 @@ class Backoff:
 
 class _Waiting(NamedTuple):
     due: float
+    after: float
+    """How many seconds were asked for: who asks later for no fewer is not earlier."""
     priority: int
     timer: asyncio.TimerHandle | None
     """Its own timer, on loops that choose among timers themselves."""
@@ -125,9 +127,11 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority)
             return
+        waiting = self._waiting.get(key)
+        if waiting is not None and seconds >= waiting.after and priority <= waiting.priority:
+            return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
-        waiting = self._waiting.get(key)
         if waiting is not None:
             if due >= waiting.due:
                 if priority > waiting.priority:
@@ -138,9 +142,9 @@ class WorkQueue(Generic[K]):
             priority = max(priority, waiting.priority)
         if getattr(loop, "chooses", False):
             timer = loop.call_at(due, self._ripen, key)
-            self._waiting[key] = _Waiting(timer.when(), priority, timer)
+            self._waiting[key] = _Waiting(timer.when(), seconds, priority, timer)
         else:
-            self._waiting[key] = _Waiting(due, priority, None)
+            self._waiting[key] = _Waiting(due, seconds, priority, None)
             self._set_alarm(loop, due, key)
 
     def add_rate_limited(self, key: K, priority: int = 0) -> None:

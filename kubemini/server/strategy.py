@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError
+from kubemini.machinery.names import dns1123_subdomain
 from kubemini.machinery.schema.contract import Codec, Decoded
 from kubemini.runtime.env import Env
 
@@ -152,8 +153,6 @@ class Strategy:
 
     def validate_name(self, name: str, *, prefix: bool = False) -> str | None:
         """Return what is wrong with a name (or a generateName when `prefix`), None when it is fine. Default: DNS-1123 subdomain."""
-        from kubemini.machinery.names import dns1123_subdomain
-
         return dns1123_subdomain(name, prefix=prefix)
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:

@@ -84,7 +84,7 @@ class Shape:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> Any:
             """Set what lies below: only asked for what is not there yet."""
             if name not in _BELOW or self.later is None:
                 raise AttributeError(f"a shape has no {name}")

@@ -28,7 +28,7 @@ async def test_what_is_canonical_is_stored_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    "spec, told",
     [
         ({"containers": [{"name": "c", "image": "i"}]}, ".spec.restartPolicy"),
         ({"containers": [{"name": "c", "image": "i", "nonsense": 1}]}, "unknown field"),

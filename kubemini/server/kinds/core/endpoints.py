@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubemini.machinery.memo import by_identity
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, one_of, ordinary_ip, port_number, wrong
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, is_ipv4, one_of, ordinary_ip, port_number, wrong
 from kubemini.server.kinds.core.network_warnings import endpoints_warnings, slice_warnings
 from kubemini.server.kinds.core.pod_containers import PROTOCOLS
 from kubemini.server.kinds.tables import ENDPOINT_SLICE, ENDPOINTS
@@ -176,8 +175,9 @@ def _slice_address(address: str, kind: str, path: str) -> Errors:
     yield from ordinary_ip(address, path)
 
 
-@lru_cache(16384)
 def _family(address: str) -> str:
+    if is_ipv4(address):
+        return "IPv4"
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
     except ValueError:

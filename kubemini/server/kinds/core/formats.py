@@ -9,8 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from kubemini.machinery import names
 from kubemini.machinery.errors import FieldError, invalid, not_supported, required, shown
@@ -173,19 +172,13 @@ def _unpadded(address: str) -> str:
     return ".".join(str(int(each)) for each in address.split(".")) if _PADDED(address) else address
 
 
-@lru_cache(16384)
-def _is_ordinary(value: str) -> bool:
-    return not list(_extraordinary(value, ""))
+_SPECIAL: Final = ("0.", "127.", "169.254.", "224.")
 
 
 def ordinary_ip(value: str, path: str) -> Errors:
     """Refuse addresses that no endpoint can have: unspecified, loopback, link-local."""
-    # A slice holds the same addresses write after write
-    if not _is_ordinary(value):
-        yield from _extraordinary(value, path)
-
-
-def _extraordinary(value: str, path: str) -> Errors:
+    if _IPV4(value) and not value.startswith(_SPECIAL):
+        return
     try:
         address = ipaddress.ip_address(_unpadded(value))
     except ValueError:
