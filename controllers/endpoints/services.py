@@ -18,7 +18,7 @@ from kubemini.runtime.keys import key_of
 from kubemini.runtime.selecting import SelectorIndex
 from kubemini.runtime.workqueue import WorkQueue
 
-BATCH_SECONDS, BATCH_PER_POD, BATCH_LIMIT = 0.02, 1e-4, 1.0
+BATCH_SECONDS, BATCH_PER_POD, BATCH_LIMIT = 0.02, 2e-4, 2.0
 """Pod events are answered together: a pass follows the first one after this long, longer where a pass costs more (upstream has --endpoint-updates-batch-period)."""
 
 

@@ -41,7 +41,7 @@ class GarbageCollector(Controller):
         self._graph = Graph()
         self._absent: dict[str, None] = {}
         """Uids known to be gone for good (a uid never comes back)."""
-        self._everything = Everything(ctx, self._on_change)
+        self._everything = Everything(ctx, self._on_change, reads=("ownerReferences", "deletionTimestamp", "finalizers"))
 
     async def started(self) -> None:
         """Look at every object once: owners may have vanished while nobody watched."""

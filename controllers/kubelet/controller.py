@@ -53,7 +53,7 @@ class KubeletController(Controller):
         self._ctx = ctx
         self._pods = ctx.informer(PODS)
         self._nodes = ctx.informer(NODES)
-        self._pods.add_index("node", _node_of, reads=("spec",))
+        self._pods.add_index("node", _node_of, reads=("spec.nodeName",))
         self._pods.on_change(self._on_pod)
         self._nodes.on_change(self._on_node)
 

@@ -38,7 +38,7 @@ class NamespaceController(Controller):
         self._namespaces = ctx.informer(NAMESPACES)
         self._terminating: dict[str, None] = {}
         self._namespaces.on_change(self._on_namespace)
-        self._everything = Everything(ctx, self._on_content)
+        self._everything = Everything(ctx, self._on_content, reads=("deletionTimestamp", "finalizers"))
 
     async def started(self) -> None:
         """Follow kinds that come later, too."""

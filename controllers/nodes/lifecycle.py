@@ -46,7 +46,7 @@ class NodeLifecycle(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec",))
+        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec.nodeName",))
         self._silent: dict[str, float] = {}
         self._addresses = 0
         self._zones = Zones()

@@ -36,7 +36,7 @@ class PodGarbageCollector(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec",))
+        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec.nodeName",))
         self._missing: dict[str, float] = {}
         """Node name → when it was first missed."""
         self._ended: dict[str, None] = {}

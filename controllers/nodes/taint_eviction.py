@@ -25,7 +25,7 @@ class TaintEviction(Controller):
         self._ctx = ctx
         self._nodes = ctx.informer(NODES)
         self._pods = ctx.informer(PODS)
-        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec",))
+        self._pods.add_index("node", lambda pod: (pod["spec"]["nodeName"],) if pod["spec"].get("nodeName") else (), reads=("spec.nodeName",))
         self._since: dict[str, float] = {}
         """Pod uid → when its node's taints were first seen not tolerated for ever."""
         self._nodes.on_change(self._on_node)

@@ -33,8 +33,8 @@ class ResourceClaimController(Controller):
         self._claims = ctx.informer(RESOURCE_CLAIMS)
         self._templates = ctx.informer(RESOURCE_CLAIM_TEMPLATES)
         self._claims.add_index("pod", lambda claim: (owner["uid"],) if (owner := owner_pod(claim)) is not None else ())
-        self._pods.add_index("resource-claim-template", _templates_of, reads=("spec",))
-        self._pods.add_index("resource-claim", _claims_of, reads=("spec", "status"))
+        self._pods.add_index("resource-claim-template", _templates_of, reads=("spec.resourceClaims",))
+        self._pods.add_index("resource-claim", _claims_of, reads=("spec.resourceClaims", "status"))
         self._made: dict[tuple[str, str], str] = {}
         """(pod uid, entry) → name of the claim that was made for it."""
         self._pods.on_change(self._on_pod)

@@ -62,7 +62,7 @@ class Gangs:
         self._topology = ctx.gates.enabled("TopologyAwareWorkloadScheduling")
         self._running = False
         self.schedulers: dict[str, None] = {DEFAULT_SCHEDULER: None}
-        pods.add_index("gang", self._index, reads=("labels", "annotations", "spec"))
+        pods.add_index("gang", self._index, reads=("labels", "annotations", "spec.schedulingGroup"))
         self._refresh()
         ctx.informer(CUSTOM_RESOURCE_DEFINITIONS).on_change(lambda old, new: self._refresh() if self._running else None)
 

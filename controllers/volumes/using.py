@@ -36,4 +36,4 @@ def claims_of(pod: Tree) -> tuple[str, ...]:
 
 def index(pods: Informer) -> None:
     """Keep the index on an informer of pods."""
-    pods.add_index(INDEX, claims_of, reads=("spec",))
+    pods.add_index(INDEX, claims_of, reads=("spec.volumes",))

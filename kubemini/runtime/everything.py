@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from kubemini.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from kubemini.api.trees import Tree
@@ -18,8 +19,9 @@ Handler = Callable[[Resource, Tree | None, Tree | None], None]
 class Everything:
     """Follows every stored resource, one version each, including those that custom resource definitions bring later."""
 
-    def __init__(self, ctx: Context, handler: Handler) -> None:
+    def __init__(self, ctx: Context, handler: Handler, *, reads: Iterable[str]) -> None:
         self._ctx = ctx
+        self._reads = tuple(reads)
         self._handler = handler
         self.informers: dict[str, Informer] = {}
         """By storage name."""
@@ -51,7 +53,7 @@ class Everything:
             informer = self.informers.get(resource.storage)
             if informer is None:
                 informer = self.informers[resource.storage] = self._ctx.informer(resource)
-                informer.on_change(lambda old, new, resource=resource: self._handler(resource, old, new))  # type: ignore[misc]
+                informer.on_change(partial(self._handler, resource), reads=self._reads)
                 if self._running:
                     informer.start(self._ctx.client)
             self.by_kind[resource.api_version, resource.kind] = informer.resource

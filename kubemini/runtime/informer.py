@@ -19,12 +19,26 @@ from kubemini.runtime.selecting import LabelIndex
 
 IndexFunction = Callable[[Tree], Iterable[str]]
 
-PARTS = {"labels": 1, "annotations": 2, "ownerReferences": 4, "deletionTimestamp": 8, "spec": 16, "status": 32}
+PARTS = {
+    "labels": 1,
+    "annotations": 2,
+    "ownerReferences": 4,
+    "deletionTimestamp": 8,
+    "finalizers": 16,
+    "spec": 32,
+    "spec.nodeName": 64,
+    "spec.volumes": 128,
+    "spec.resourceClaims": 256,
+    "spec.schedulingGroup": 512,
+    "status": 1024,
+}
 """What indexes and handlers may say that they read. A part counts as changed where it is not the very same object as before."""
-_ANYTHING = 64
+_ANYTHING = 2048
 _MARKING = 3
 """The parts where marks stand."""
-_META = (("labels", 1), ("annotations", 2), ("ownerReferences", 4), ("deletionTimestamp", 8))
+_META = tuple((name, PARTS[name]) for name in ("labels", "annotations", "ownerReferences", "deletionTimestamp", "finalizers"))
+_SPEC, _STATUS = PARTS["spec"], PARTS["status"]
+_WITHIN = tuple((name.partition(".")[2], bit) for name, bit in PARTS.items() if name.startswith("spec."))
 
 
 def _mask(reads: Iterable[str] | None) -> int:
@@ -32,16 +46,23 @@ def _mask(reads: Iterable[str] | None) -> int:
 
 
 def _changed(old: Tree, new: Tree) -> int:
-    """Return the parts that differ between two states of one object."""
+    """Return the parts that differ between two states of an object; all of them (-1) where it is another one of that name."""
     changed = _ANYTHING
     before, after = old["metadata"].get, new["metadata"].get
+    if before("uid") != after("uid"):
+        return -1
     for part, bit in _META:
         if before(part) is not after(part):
             changed |= bit
-    if old.get("spec") is not new.get("spec"):
-        changed |= 16
+    one, other = old.get("spec"), new.get("spec")
+    if one is not other:
+        changed |= _SPEC
+        if one and other:
+            for part, bit in _WITHIN:
+                if one.get(part) is not other.get(part):
+                    changed |= bit
     if old.get("status") is not new.get("status"):
-        changed |= 32
+        changed |= _STATUS
     return changed
 
 
