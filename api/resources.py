@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +15,14 @@ class Resource:
     kind: str
     namespaced: bool = True
 
-    @property
-    def api_version(self) -> str:
-        """``group/version``, or the bare version of the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    api_version: str = field(init=False, repr=False, compare=False)
+    """``group/version``, or the bare version of the core group."""
+    storage: str = field(init=False, repr=False, compare=False)
+    """The name of its storage, shared by all versions: ``plural.group``, or the bare plural of the core group."""
 
-    @property
-    def storage(self) -> str:
-        """The name of its storage, shared by all versions: ``plural.group``, or the bare plural of the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+        object.__setattr__(self, "storage", f"{self.plural}.{self.group}" if self.group else self.plural)
 
 
 PODS = Resource("", "v1", "pods", "Pod")
