@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 
-YOUNG = 200_000
+YOUNG = 50_000
 """New objects after which the youngest generation is looked at (Python's own number is 700)."""
 
 
-OLDER = 50
+OLDER = 40
 """Looks at the youngest after which the next generation is looked at as well (Python's own number is 10)."""
 
 

@@ -355,8 +355,8 @@ def test_a_run_lets_the_collector_look_seldom() -> None:
     before = gc.get_threshold()
     try:
         gc.set_threshold(700, 10, 10)
-        assert run(main()) == (200_000, 50, 10)
-        assert gc.get_threshold() == (200_000, 50, 10)
+        assert run(main()) == (50_000, 40, 10)
+        assert gc.get_threshold() == (50_000, 40, 10)
         gc.set_threshold(0)
         assert run(main())[0] == 0
         gc.set_threshold(300_000, 10, 10)
