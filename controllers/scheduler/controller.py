@@ -6,7 +6,7 @@ cannot (`reporting`) and puts the pod to sleep until something happens that may 
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Collection, Hashable
 from contextlib import suppress
 
 from kubemini.api.resources import NAMESPACES, NODES, PODS, Resource
@@ -342,7 +342,7 @@ class SchedulerController(Controller):
 
     # ------------------------------------------------------------------ failing
 
-    async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Container[str] = ()) -> None:
+    async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Collection[str] = ()) -> None:
         """Say why a pod has no node, make room for it if it may, but not at the cost of its `siblings`, and let it sleep, unless it is `asleep` already."""
         events = events_of(decision.plugins())
         if (

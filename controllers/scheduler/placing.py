@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kubemini.api.resources import NAMESPACES, POD_DISRUPTION_BUDGETS
@@ -185,7 +185,7 @@ class Placer:
 
     # ------------------------------------------------------------------ preemption
 
-    def preempt(self, pod: Tree, decision: Decision, spared: Container[str] = ()) -> preemption.Outcome:
+    def preempt(self, pod: Tree, decision: Decision, spared: Collection[str] = ()) -> preemption.Outcome:
         """Look for pods that would have to go for this one, none of the `spared`; add to the decision's message what came of it."""
         rejection = decision.rejection
         if not decision.nodes:

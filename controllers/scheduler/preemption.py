@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from kubemini.api.trees import Tree
@@ -74,7 +74,7 @@ def find(
     filters_without: FiltersWithout,
     *,
     offset: int = 0,
-    spared: Container[str] = (),
+    spared: Collection[str] = (),
 ) -> Outcome:
     """Look for the best candidate among the nodes whose refusal preemption may cure, from the `offset`-th of them on. Pods with a uid in `spared` stay.
 
@@ -109,7 +109,7 @@ def find(
 
 
 def _victims(
-    pod: Tree, info: NodeInfo, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout, spared: Container[str]
+    pod: Tree, info: NodeInfo, cache: Cache, budgets: Sequence[Tree], filters_without: FiltersWithout, spared: Collection[str]
 ) -> Candidate | Refusal:
     mine = priority_of(pod)
     lower = [other for uid, other in info.pods.items() if priority_of(other) < mine and uid not in spared]
