@@ -206,12 +206,12 @@ class SchedulerController(Controller):
         if pod is None or not self._wants_node(pod):
             return None
         reference = self._gangs.of(pod)
-        if reference is not None:
-            await self._place_group(reference, pod["metadata"]["namespace"])
-            return None
-        if pod["spec"].get("resourceClaims") and self._placer.claims.live(pod) is None:
+        if self._lacks_claims(pod):
             # Upstream does not even let it into the queue: no condition, no event
             self._sleep(pod, (DEVICES,))
+            return None
+        if reference is not None:
+            await self._place_group(reference, pod["metadata"]["namespace"])
             return None
         found = self._placer.assume(pod)
         if isinstance(found, Assumed):
@@ -219,6 +219,10 @@ class SchedulerController(Controller):
         else:
             await self._fail(pod, found)
         return None
+
+    def _lacks_claims(self, pod: Tree) -> bool:
+        """Tell whether claims of a pod are not there yet."""
+        return bool(pod["spec"].get("resourceClaims")) and self._placer.claims.live(pod) is None
 
     def _wants_node(self, pod: Tree) -> bool:
         spec = pod["spec"]
@@ -344,7 +348,6 @@ class SchedulerController(Controller):
 
     async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Collection[str] = ()) -> None:
         """Say why a pod has no node, make room for it if it may, but not at the cost of its `siblings`, and let it sleep, unless it is `asleep` already."""
-        events = events_of(decision.plugins())
         if (
             pod["spec"].get("resourceClaims")
             and decision.rejection is None
@@ -352,7 +355,7 @@ class SchedulerController(Controller):
         ):
             if not asleep:
                 # Before anything is written: what comes of it may be seen before the answer
-                self._sleep(pod, events)
+                self._sleep(pod, events_of(decision.plugins()))
                 asleep = True
             if await self._placer.claims.deallocate(self._placer.claims.live(pod) or []):
                 decision.message = f"{decision.message} deallocation of ResourceClaim completed"
@@ -366,8 +369,10 @@ class SchedulerController(Controller):
             freed = not outcome.keep and self.cache.denominate(pod["metadata"]["uid"])
         if freed:
             self._happened(POD_GONE)
-        if not asleep:
-            self._sleep(pod, events, alone=candidate is not None)
+        if asleep:
+            self._waiting.also(key_of(pod), events_of(outcome.plugins))
+        else:
+            self._sleep(pod, events_of(decision.plugins() | dict.fromkeys(outcome.plugins)), alone=candidate is not None)
         if candidate is None:
             await self._reporter.failed(pod, decision.message, None if outcome.keep else "")
             return
@@ -399,7 +404,7 @@ class SchedulerController(Controller):
         """Place all pods of a group that have no node, against one state of the cluster: enough of them, or none."""
         gang = self._gangs.gang(reference, namespace)
         members = self._gangs.members(reference, namespace)
-        todo = sorted((pod for pod in members if self._wants_node(pod)), key=turn)
+        todo = sorted((pod for pod in members if self._wants_node(pod) and not self._lacks_claims(pod)), key=turn)
         text = gangs.short(gang, reference[1], members)
         if gang is None or text:
             for pod in todo:
@@ -432,7 +437,9 @@ class SchedulerController(Controller):
 
     async def _fail_group(self, gang: Gang, name: str, trial: Trial, rescue: Rescue, wanted: int) -> None:
         """Nothing of a group is bound: it waits for preemption to make room, or for something to happen."""
-        events = tuple(dict.fromkeys([GROUP, *(event for _, decision in trial.failed for event in events_of(decision.plugins()))]))
+        events = tuple(
+            dict.fromkeys((GROUP, *events_of(dict.fromkeys(each for _, decision in trial.failed for each in decision.plugins()) | rescue.plugins)))
+        )
         pods = trial.pods()
         freed = False
         for pod in pods:

@@ -105,8 +105,8 @@ class Failure:
 
     state: tuple[int, int]
     decision: Decision
-    texts: dict[tuple[int, str], str] = field(default_factory=dict)
-    """(priority, preemption policy) → what preemption had to say where it found no victims."""
+    texts: dict[tuple[int, str], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """(priority, preemption policy) → what preemption had to say where it found no victims, and the plugins that would refuse without them."""
 
 
 class Signature:

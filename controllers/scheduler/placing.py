@@ -198,13 +198,14 @@ class Placer:
         signature = self.signature(pod)
         failure = signature.failure if signature is not None else None
         if failure is not None and signature is not None and failure.state == signature.state and mark in failure.texts and not self.cache.nominated:
-            outcome = preemption.Outcome(text=failure.texts[mark], keep=mark[1] == "Never")
+            text, plugins = failure.texts[mark]
+            outcome = preemption.Outcome(text=text, keep=mark[1] == "Never", plugins=plugins)
         else:
             budgets = self._budgets.list() if self._budgets.objects else ()
             offset = self._env.random.randrange(len(decision.refusals)) if len(decision.refusals) > preemption.CANDIDATES_LEAST else 0
             outcome = preemption.find(pod, decision, self.cache, budgets, lambda without: self.filters(pod, without), offset=offset, spared=spared)
             if failure is not None and signature is not None and failure.state == signature.state and outcome.candidate is None and not spared:
-                failure.texts[mark] = outcome.text
+                failure.texts[mark] = (outcome.text, outcome.plugins)
         if outcome.candidate is None and outcome.text:
             claims = spec.get("resourceClaims") and (rejection is None or rejection.plugin != "DynamicResources")
             decision.message = (

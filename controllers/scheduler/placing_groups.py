@@ -36,6 +36,8 @@ class Rescue:
     """Uid → the node that is kept for a pod meanwhile."""
     texts: dict[str, str] = field(default_factory=dict)
     """Uid → why a pod has no node."""
+    plugins: dict[str, None] = field(default_factory=dict)
+    """The plugins that refused pods, or would even without victims."""
     kept: dict[str, None] = field(default_factory=dict)
     """Uids of pods whose earlier nomination stays: their victims are on their way out."""
 
@@ -97,6 +99,7 @@ class GroupPlacer:
                 continue
             outcome = self._placer.preempt(pod, decision)
             rescue.texts[pod["metadata"]["uid"]] = decision.message
+            rescue.plugins |= decision.plugins() | dict.fromkeys(outcome.plugins)
             if outcome.keep:
                 rescue.kept[pod["metadata"]["uid"]] = None
             candidate = outcome.candidate

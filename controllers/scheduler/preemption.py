@@ -38,6 +38,8 @@ class Outcome:
     refusals: dict[str, Refusal] = field(default_factory=dict)
     keep: bool = False
     """Whether an earlier nomination stays: nothing was looked at."""
+    plugins: tuple[str, ...] = ()
+    """Which plugins would refuse nodes even without the victims: what cures them may make preemption possible."""
 
 
 NOT_HELPFUL = Refusal("DefaultPreemption", ("Preemption is not helpful for scheduling",))
@@ -101,6 +103,7 @@ def find(
                 break
         else:
             outcome.refusals[name] = found
+    outcome.plugins = tuple(dict.fromkeys(each.plugin for each in outcome.refusals.values() if each.plugin != NOT_HELPFUL.plugin))
     if candidates:
         outcome.candidate = min(candidates, key=rank)
     else:

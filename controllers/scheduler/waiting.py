@@ -101,9 +101,20 @@ class Waiting:
         turn = self._ended(before.group, key) if before is not None else None
         if before is not None and turn is not None and before.group != group:
             self._next(before.group, turn, now)
+        self._lie_down(key, self._attempts[key], events)
+
+    def also(self, key: str, events: Iterable[str]) -> None:
+        """Let more events wake a pod that sleeps."""
+        if key in self._sleeping:
+            attempt = self._attempts[key]
+            more = tuple(event for event in events if event not in attempt.events)
+            attempt.events += more
+            self._lie_down(key, attempt, more)
+
+    def _lie_down(self, key: str, attempt: Attempt, events: tuple[str, ...]) -> None:
         for event in events:
-            bed = self._beds[event].setdefault(group, [])
-            heapq.heappush(bed, (-priority, self._number, key))
+            bed = self._beds[event].setdefault(attempt.group, [])
+            heapq.heappush(bed, (-attempt.priority, attempt.number, key))
             if len(bed) > 2 * len(self._sleeping) + 64:
                 bed[:] = sorted(entry for entry in bed if self._valid(entry))
 

@@ -56,6 +56,19 @@ def test_an_idle_scheduler_ends_the_back_off() -> None:
     assert line.woken == [("p", 0.0)]
 
 
+def test_more_may_wake_a_sleeper() -> None:
+    """What is found out later adds to what wakes a pod that sleeps, and only such a pod."""
+    line = Line()
+    line.failed("p", events=(NODE,))
+    line.waiting.also("p", (NODE, DEVICES))
+    line.waiting.also("other", (DEVICES,))
+    line.waiting.happened(DEVICES, 1.0)
+    assert line.taken() == ["p"]
+    line.waiting.also("p", (POD_GONE,))
+    line.waiting.happened(POD_GONE, 1.0)
+    assert line.taken() == []
+
+
 def test_one_tries_for_all() -> None:
     """When a pod leaves, the most important of equal pods is tried, and the next one only once that one is placed."""
     line = Line()

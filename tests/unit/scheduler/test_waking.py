@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES
+from kubemini.api.resources import (
+    DEVICE_CLASSES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from kubemini.controllers.scheduler.controller import SchedulerController
 from kubemini.machinery.errors import ApiStatus, Forbidden
 from kubemini.sim.cluster import SimCluster, simulate
@@ -210,5 +220,42 @@ def test_a_gang_does_not_drive_out_its_own(minimum: int) -> None:
         await cluster.settle(60.0)
         assert await bound(cluster) == (["major"] if minimum == 1 else ["weak"])
         assert "minor" in [each["metadata"]["name"] for each in await cluster.client.list(PODS)]
+
+    play(scenario, "4")
+
+
+ONE_DEVICE = {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]}}
+
+
+def test_devices_come_where_a_pod_may_preempt() -> None:
+    """A full node hides that it lacks devices, too: once it has them the pod preempts, though devices were not what refused it."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+        await cluster.client.create(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "default"}, "spec": ONE_DEVICE})
+        await make(cluster, "weak", "3", priorityClassName="low")
+        await make(cluster, "strong", "3", priorityClassName="high", resourceClaims=[{"name": "d", "resourceClaimName": "c"}])
+        assert await bound(cluster) == ["weak"]
+        pool = {"name": "n-0", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": "n-0", "pool": pool, "devices": [{"name": "g0"}]}
+        await cluster.client.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+        await cluster.settle(60.0)
+        assert await bound(cluster) == ["strong"]
+
+    play(scenario, "4")
+
+
+def test_members_of_a_gang_wait_for_their_claims() -> None:
+    """A pod whose claims were not made yet is not tried, in a gang or not."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": {"name": "t", "namespace": "default"}, "spec": {"spec": ONE_DEVICE}})
+        await cluster.client.create(
+            POD_GROUPS, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+        )
+        members: tuple[tuple[str, Tree], ...] = (("alone", {}), ("member", {"schedulingGroup": {"podGroupName": "g"}}))
+        for name, more in members:
+            await make(cluster, name, resourceClaims=[{"name": "d", "resourceClaimTemplateName": "t"}], **more)
+        assert await bound(cluster) == []
 
     play(scenario, "4")
