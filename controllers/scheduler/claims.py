@@ -14,7 +14,7 @@ from kubemini.controllers.scheduler.cache import NodeInfo
 from kubemini.controllers.scheduler.deciding import Rejection
 from kubemini.controllers.scheduler.devices import Catalogue, ClaimProblem, Identity, Inventory, allocate, requests_of_claim, selected
 from kubemini.controllers.scheduler.filters import Refusal
-from kubemini.machinery.errors import Conflict, NotFound
+from kubemini.machinery.errors import ApiStatus, Conflict, NotFound
 from kubemini.machinery.node_matching import matches_term
 from kubemini.runtime.controller import Context
 
@@ -226,13 +226,28 @@ class DeviceClaims:
             if not reserved_by({"status": status}, pod["metadata"]["uid"]):
                 status = {**status, "reservedFor": [*(status.get("reservedFor") or ()), reservation(pod)]}
             if status != live.get("status"):
-                live = await self._client.update_status(RESOURCE_CLAIMS, {**live, "status": status})
+                live = await self._written({**live, "status": status})
             promise = self._promised.get(meta["uid"])
             if promise is not None:
                 promise.written = int(live["metadata"]["resourceVersion"])
                 seen = self.claims.get(meta["name"], meta["namespace"])
                 if seen is not None:
                     self._on_claim(seen, seen)
+
+    async def _written(self, claim: Tree) -> Tree:
+        """Write a claim's status. Where the answer is lost the API is asked what came of it, lest the devices are promised once more."""
+        try:
+            return await self._client.update_status(RESOURCE_CLAIMS, claim)
+        except ApiStatus as lost:
+            if lost.code < 500:
+                raise
+            meta, status = claim["metadata"], claim["status"]
+            live = await self._client.get(RESOURCE_CLAIMS, meta["name"], meta["namespace"])
+            if live["metadata"]["uid"] != meta["uid"] or any(
+                (live.get("status") or {}).get(key) != status[key] for key in ("allocation", "reservedFor")
+            ):
+                raise
+            return live
 
     # ------------------------------------------------------------------ deallocation
 

@@ -152,6 +152,11 @@ class VolumeBinder:
             if live is None or live["metadata"]["uid"] != meta["uid"]:
                 return f'persistentvolumeclaim "{meta["name"]}" not found'
             ready = ready and is_bound(live)
+        for claim, volume in plan.choice.static:
+            live = self.claims.get(claim["metadata"]["name"], claim["metadata"]["namespace"])
+            if live is not None and is_bound(live) and live["spec"]["volumeName"] != volume["metadata"]["name"]:
+                # An earlier try had chosen otherwise, and its answer was lost
+                return f'ClaimRef got reset for pv "{volume["metadata"]["name"]}"'
         if ready:
             return True
         for claim in plan.choice.provisioned:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from kubemini.controllers.scheduler import volumes
 from kubemini.controllers.scheduler.cache import NodeInfo
 from kubemini.controllers.scheduler.deciding import Rejection
 from kubemini.controllers.scheduler.filters import Refusal
+from kubemini.controllers.scheduler.volume_binding import VolumeBinder, VolumePlan
 from tests.unit.scheduler.samples import cluster, node, pod
 
 Tree = dict[str, Any]
@@ -191,3 +193,19 @@ def test_volume_limits() -> None:
     assert volumes.Limits(user("c"), shelf, lambda where: [user("e")]).refusal(info()) is volumes.FULL
     assert volumes.Limits(user("c"), shelf, lambda where: [user("c")]).refusal(info()) is None
     assert volumes.Limits(user("c"), shelf, lambda where: [user("e")]).refusal(info("b")) is None
+
+
+def test_a_claim_that_was_bound_otherwise_ends_the_wait() -> None:
+    """The volume that a plan chose is of no use once its claim has another one, as when the answer of an earlier try was lost."""
+    chosen = {"metadata": {"name": "chosen"}, "spec": {}}
+    theirs: Tree = {"metadata": {"name": "c", "namespace": "default", "uid": "u", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+    plan = VolumePlan("n", volumes.Choice(static=[(theirs, chosen)]))
+
+    def progress(volume: str) -> bool | str:
+        live = {**theirs, "spec": {"volumeName": volume}, "status": {"phase": "Bound"}}
+        binder = VolumeBinder.__new__(VolumeBinder)
+        binder.claims = cast("Any", SimpleNamespace(get=lambda name, namespace: live))
+        return binder.progress(plan)
+
+    assert progress("chosen") is True
+    assert progress("other") == 'ClaimRef got reset for pv "chosen"'

@@ -18,6 +18,7 @@ from kubemini.api.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
+from kubemini.controllers.scheduler.claims import DeviceClaims
 from kubemini.controllers.scheduler.controller import SchedulerController
 from kubemini.machinery.errors import ApiStatus, Forbidden
 from kubemini.sim.cluster import SimCluster, simulate
@@ -257,5 +258,50 @@ def test_members_of_a_gang_wait_for_their_claims() -> None:
         for name, more in members:
             await make(cluster, name, resourceClaims=[{"name": "d", "resourceClaimTemplateName": "t"}], **more)
         assert await bound(cluster) == []
+
+    play(scenario, "4")
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_allocation_whose_answer_was_lost_is_looked_up(monkeypatch: pytest.MonkeyPatch, done: bool) -> None:
+    """Where it was written the pod is bound in the same try; where not, the pod says so and tries again."""
+    begin = DeviceClaims.__init__
+    lost: list[str] = []
+
+    class Client:
+        """Loses the first answer about a claim's status."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        async def update_status(self, resource: Any, obj: Tree) -> Tree:
+            """Write, and lose the answer of the first one, or the request."""
+            first = not lost
+            lost.append(obj["metadata"]["name"])
+            written: Tree = await self._inner.update_status(resource, obj) if done or not first else obj
+            if first:
+                raise ApiStatus("the connection to the server was lost")
+            return written
+
+    def started(self: DeviceClaims, ctx: Any) -> None:
+        begin(self, ctx)
+        monkeypatch.setattr(self, "_client", Client(ctx.client))
+
+    monkeypatch.setattr(DeviceClaims, "__init__", started)
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+        pool = {"name": "n-0", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": "n-0", "pool": pool, "devices": [{"name": "g0"}]}
+        await cluster.client.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": spec})
+        await cluster.client.create(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "default"}, "spec": ONE_DEVICE})
+        await cluster.settle(60.0)
+        await make(cluster, "p", resourceClaims=[{"name": "d", "resourceClaimName": "c"}])
+        assert await bound(cluster) == ["p"]
+        told = [each["note"] for each in await cluster.list("events.events.k8s.io") if each["reason"] == "FailedScheduling"]
+        assert told == ([] if done else ['running PreBind plugin "DynamicResources": the connection to the server was lost'])
 
     play(scenario, "4")
