@@ -396,6 +396,10 @@ class SchedulerController(Controller):
                 self._freed(held)
                 self.queue.add(key_of(victim), priority_of(victim))
                 continue
+            live = self._pods.get_key(key_of(victim))
+            if live is not None and live["metadata"]["uid"] == victim["metadata"]["uid"]:
+                # As it is now: somebody else may have deleted it while this was written
+                victim = live  # noqa: PLW2901
             await self._reporter.evict(pod, victim, node)
 
     # ------------------------------------------------------------------ pod groups

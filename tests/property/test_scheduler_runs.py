@@ -143,8 +143,23 @@ def run_plan(plan: Plan, seed: int, faults: Faults) -> int:
     return simulate(scenario, seed=seed, faults=faults, controllers=CONTROLLERS, feature_gates=GATES)
 
 
+DELETED = Plan(
+    tuple(
+        zip(
+            ("plain", "plain", "gated", *("plain",) * 7),
+            ("low", "high", "low", "low", "low", *("high",) * 5),
+            (1, 1, 1, 1, 2, 1, 3, 1, 1, 1),
+            strict=True,
+        )
+    ),
+    ((1, "delete", 3),),
+)
+"""Somebody deletes a pod that the scheduler has just chosen as a victim: once it was told to give way when it was going already."""
+
+
 @settings(max_examples=25)
 @given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
+@example(plan=DELETED, seed=0)
 def test_promises_hold_on_good_days(plan: Plan, seed: int) -> None:
     """Without faults, every promise holds at every commit, and at rest no pod waits that would fit."""
     assert run_plan(plan, seed, PERFECT) > 10
