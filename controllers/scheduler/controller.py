@@ -6,7 +6,7 @@ cannot (`reporting`) and puts the pod to sleep until something happens that may 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 
 from kubemini.api.resources import NAMESPACES, NODES, PODS, Resource
@@ -15,6 +15,7 @@ from kubemini.controllers.scheduler import gangs
 from kubemini.controllers.scheduler.cache import TERMINAL, priority_of
 from kubemini.controllers.scheduler.deciding import Decision
 from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs
+from kubemini.controllers.scheduler.hints import may_help
 from kubemini.controllers.scheduler.placing import Assumed, Placer
 from kubemini.controllers.scheduler.placing_groups import GroupPlacer, Rescue, Trial, turn
 from kubemini.controllers.scheduler.preemption import Candidate
@@ -180,7 +181,13 @@ class SchedulerController(Controller):
         if old is not None and not _matters(old, new):
             return
         self.cache.set_node(new)
-        self._happened(NODE)
+        before = old if old is not None and old["metadata"]["uid"] == new["metadata"]["uid"] else None
+
+        def helps(key: str, plugins: tuple[str, ...]) -> bool:
+            pod = self._pods.get_key(key)
+            return pod is None or before is None or may_help(plugins, pod["spec"], before, new)
+
+        self._waiting.happened(NODE, self._ctx.env.now(), helps)
 
     def _on_namespace(self, old: Tree | None, new: Tree | None) -> None:
         # Terms between pods may select namespaces by their labels. Upstream looks again within five minutes
@@ -235,10 +242,14 @@ class SchedulerController(Controller):
             and pod["metadata"]["uid"] not in self.cache.placed
         )
 
-    def _sleep(self, pod: Tree, events: tuple[str, ...], *, alone: bool = False) -> None:
+    def _sleep(self, pod: Tree, events: tuple[str, ...], *, alone: bool = False, plugins: Iterable[str] = ()) -> None:
         """Let a pod sleep until something happens that may help it, `alone` where it shares its fate with no other."""
         key = key_of(pod)
-        self._waiting.failed(key, self._ctx.env.now(), priority_of(pod), key if alone else self._fate(pod), events)
+        self._waiting.failed(key, self._ctx.env.now(), priority_of(pod), key if alone else self._fate(pod), events, tuple(plugins))
+
+    def _refused_by(self, pod: Tree, plugins: Iterable[str], *, alone: bool = False) -> None:
+        """Let a pod sleep until something happens that may turn what some plugins said."""
+        self._sleep(pod, events_of(plugins), alone=alone, plugins=plugins)
 
     def _fate(self, pod: Tree) -> Hashable:
         """Return what pods have in common one of which may try for all: equal ones that may preempt, equal ones that may not, and the pods of a group."""
@@ -355,7 +366,7 @@ class SchedulerController(Controller):
         ):
             if not asleep:
                 # Before anything is written: what comes of it may be seen before the answer
-                self._sleep(pod, events_of(decision.plugins()))
+                self._refused_by(pod, decision.plugins())
                 asleep = True
             if await self._placer.claims.deallocate(self._placer.claims.live(pod) or []):
                 decision.message = f"{decision.message} deallocation of ResourceClaim completed"
@@ -370,9 +381,9 @@ class SchedulerController(Controller):
         if freed:
             self._happened(POD_GONE)
         if asleep:
-            self._waiting.also(key_of(pod), events_of(outcome.plugins))
+            self._waiting.also(key_of(pod), outcome.plugins)
         else:
-            self._sleep(pod, events_of(decision.plugins() | dict.fromkeys(outcome.plugins)), alone=candidate is not None)
+            self._refused_by(pod, decision.plugins() | dict.fromkeys(outcome.plugins), alone=candidate is not None)
         if candidate is None:
             await self._reporter.failed(pod, decision.message, None if outcome.keep else "")
             return
@@ -427,7 +438,7 @@ class SchedulerController(Controller):
         if rescue is None and len(trial.placed) >= wanted:
             for pod, decision in trial.failed:
                 # Before anything is written, lest what happens meanwhile is missed
-                self._sleep(pod, events_of(decision.plugins()))
+                self._refused_by(pod, decision.plugins())
             for assumed in trial.placed:
                 # One by one: what is lost of one keeps nobody else from being bound
                 await self._commit(assumed)

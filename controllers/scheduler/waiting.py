@@ -54,6 +54,8 @@ class Attempt:
     priority: int
     group: Hashable
     events: tuple[str, ...]
+    plugins: tuple[str, ...]
+    """What refused it; nothing where that is not told."""
     number: int
     """Orders attempts of equal priority."""
 
@@ -92,23 +94,25 @@ class Waiting:
         """Groups one of which is being tried for all."""
         self._number = 0
 
-    def failed(self, key: str, now: float, priority: int, group: Hashable, events: tuple[str, ...]) -> None:
+    def failed(self, key: str, now: float, priority: int, group: Hashable, events: tuple[str, ...], plugins: tuple[str, ...] = ()) -> None:
         """Note a failed attempt: the pod sleeps until one of `events` happens. One that has left its group (it was nominated meanwhile) speaks for that no longer."""
         before = self._attempts.get(key)
         self._number += 1
-        self._attempts[key] = Attempt(now, before.count + 1 if before is not None else 1, priority, group, events, self._number)
+        self._attempts[key] = Attempt(now, before.count + 1 if before is not None else 1, priority, group, events, plugins, self._number)
         self._sleeping[key] = None
         turn = self._ended(before.group, key) if before is not None else None
         if before is not None and turn is not None and before.group != group:
             self._next(before.group, turn, now)
         self._lie_down(key, self._attempts[key], events)
 
-    def also(self, key: str, events: Iterable[str]) -> None:
-        """Let more events wake a pod that sleeps."""
+    def also(self, key: str, plugins: Iterable[str]) -> None:
+        """Let what cures more plugins wake a pod that sleeps."""
         if key in self._sleeping:
             attempt = self._attempts[key]
-            more = tuple(event for event in events if event not in attempt.events)
+            more = tuple(event for event in events_of(plugins) if event not in attempt.events)
             attempt.events += more
+            if attempt.plugins:
+                attempt.plugins += tuple(plugins)
             self._lie_down(key, attempt, more)
 
     def _lie_down(self, key: str, attempt: Attempt, events: tuple[str, ...]) -> None:
@@ -162,16 +166,18 @@ class Waiting:
             held = self._busy() if busy is None else busy
             self._retry(key, attempt.ready_in(now) if held else 0.0, attempt.priority)
 
-    def happened(self, event: str, now: float) -> None:
-        """Wake whom it may help: all for what is rare, the first of each group where pods come and go."""
+    def happened(self, event: str, now: float, helps: Callable[[str, tuple[str, ...]], bool] | None = None) -> None:
+        """Wake whom it may help: all for what is rare, the first of each group where pods come and go.
+
+        `helps` is asked about each pod, of which it is known what refused it, whether what happened can turn that.
+        """
         beds = self._beds[event]
         if not beds:
             return
         busy = self._busy()
         if event not in (POD_GONE, POD_CAME):
-            self._beds[event] = {}
-            woken = sorted((entry for bed in beds.values() for entry in bed if self._valid(entry)), key=lambda entry: entry[1])
-            for _, _, key in woken:
+            woken, self._beds[event] = self._parted(beds, helps)
+            for _, _, key in sorted(woken, key=lambda entry: entry[1]):
                 self.wake(key, now, busy=busy)
             return
         for group in list(beds):
@@ -180,6 +186,25 @@ class Waiting:
                 self._wake_first(group, event, now, busy=busy)
             else:
                 turn.events[event] = None
+
+    def _parted(
+        self, beds: Mapping[Hashable, list[Entry]], helps: Callable[[str, tuple[str, ...]], bool] | None
+    ) -> tuple[list[Entry], dict[Hashable, list[Entry]]]:
+        """Return those who are to be woken, and the beds of those who sleep on."""
+        woken: list[Entry] = []
+        left: dict[Hashable, list[Entry]] = {}
+        for group, bed in beds.items():
+            for entry in bed:
+                if not self._valid(entry):
+                    continue
+                plugins = self._attempts[entry[2]].plugins
+                if helps is None or not plugins or helps(entry[2], plugins):
+                    woken.append(entry)
+                else:
+                    left.setdefault(group, []).append(entry)
+        for bed in left.values():
+            heapq.heapify(bed)
+        return woken, left
 
     def _wake_first(self, group: Hashable, event: str, now: float, *, busy: bool) -> bool:
         """Wake the first of a group that an event may help, and open its turn; tell whether there was one."""

@@ -296,8 +296,10 @@ def test_the_same_failure_is_one_event() -> None:
         await cluster.client.create(PODS, pod("big", "9"))
         await cluster.settle(60.0)
         for number in range(3):
-            await cluster.client.patch(NODES, "n-0", {"metadata": {"labels": {"step": str(number)}}})
+            await cluster.client.create(PODS, pod(f"small-{number}", "1"))
             await asyncio.sleep(20)
+            await cluster.client.delete(PODS, f"small-{number}", namespace="default")
+            await asyncio.sleep(40)
         events = [each for each in await cluster.client.list(EVENTS) if each["reason"] == "FailedScheduling"]
         assert len(events) == 2
         assert sorted((each.get("series") or {}).get("count", 1) for each in events) == [1, 2]

@@ -60,11 +60,11 @@ def test_more_may_wake_a_sleeper() -> None:
     """What is found out later adds to what wakes a pod that sleeps, and only such a pod."""
     line = Line()
     line.failed("p", events=(NODE,))
-    line.waiting.also("p", (NODE, DEVICES))
-    line.waiting.also("other", (DEVICES,))
+    line.waiting.also("p", ("NodeName", "DynamicResources"))
+    line.waiting.also("other", ("DynamicResources",))
     line.waiting.happened(DEVICES, 1.0)
     assert line.taken() == ["p"]
-    line.waiting.also("p", (POD_GONE,))
+    line.waiting.also("p", ("NodeResourcesFit",))
     line.waiting.happened(POD_GONE, 1.0)
     assert line.taken() == []
 
