@@ -22,6 +22,7 @@ from kubemini.machinery.quantity import milli
 STRICT = "StrictFIFO"
 TRY_NEXT = "TryNextFlavor"
 NEVER = "Never"
+BY_USAGE = "UsageBasedAdmissionFairSharing"
 PROVISIONING, MULTI_KUEUE = names.PROVISIONING_REQUEST_CONTROLLER, names.MANAGED_BY_MULTI_KUEUE
 
 
@@ -58,6 +59,8 @@ class QueueState:
     selector: Selector = field(default_factory=lambda: Selector(nothing=True))
     policy: Policy = Policy()
     fungibility: Fungibility = Fungibility()
+    admission_fair: bool = False
+    """Whether its LocalQueues share by what they have used (admission fair sharing)."""
     checks: tuple[tuple[str, tuple[str, ...]], ...] = ()
     holding: dict[str, Info] = field(default_factory=dict)
     admitted: int = 0
@@ -127,6 +130,8 @@ class Cache:
         self.local: dict[str, LocalUsage] = {}
         self.observers: list[Callable[[Info, int], None]] = []
         """Called with +1 when a Workload begins to hold quota, and with -1 when it ends."""
+        self.local_share: Callable[[str], float] | None = None
+        """The usage of a LocalQueue by its key under admission fair sharing; None without it."""
         self.version = 0
         """Grows with every change that may turn a ClusterQueue active or inactive."""
         self._healths: dict[str, tuple[int, QueueHealth]] = {}
@@ -170,6 +175,7 @@ class Cache:
         strategy = (spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
         state.checks = tuple((each["name"], tuple(each.get("onFlavors") or ())) for each in strategy)
         state.node.weight = _weight(spec)
+        state.admission_fair = self.config.admission_fair_sharing is not None and (spec.get("admissionScope") or {}).get("admissionMode") == BY_USAGE
         self._stale = True
         self.generation += 1
         return state

@@ -43,7 +43,7 @@ class Transformation:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFairSharing:
-    """``admissionFairSharing``; times in seconds."""
+    """``admissionFairSharing``, where its gate is on; times in seconds. Without a half-life nothing that was used is remembered."""
 
     half_life: float = 0.0
     sampling: float = 300.0
@@ -105,7 +105,7 @@ class KueueConfig:
             pods_ready=_pods_ready(raw.get("waitForPodsReady"), merged),
             fair_sharing=fair is not None and fair.get("enable") is not False,
             fair_strategies=tuple((fair or {}).get("preemptionStrategies") or ("LessThanOrEqualToFinalShare", "LessThanInitialShare")),
-            admission_fair_sharing=_admission_fair_sharing(raw.get("admissionFairSharing")),
+            admission_fair_sharing=_admission_fair_sharing(raw.get("admissionFairSharing"), merged),
             excluded_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
             transformations={
                 each["input"]: Transformation(
@@ -154,8 +154,8 @@ def _pods_ready(raw: Mapping[str, Any] | None, gates: FeatureGates) -> PodsReady
     )
 
 
-def _admission_fair_sharing(raw: Mapping[str, Any] | None) -> AdmissionFairSharing | None:
-    if raw is None:
+def _admission_fair_sharing(raw: Mapping[str, Any] | None, gates: FeatureGates) -> AdmissionFairSharing | None:
+    if raw is None or not gates.enabled("AdmissionFairSharing"):
         return None
     weights = {name: float(value) for name, value in (raw.get("resourceWeights") or {}).items()}
     return AdmissionFairSharing(

@@ -37,6 +37,9 @@ KNOWN_FRAMEWORKS: Final = (
 )
 
 
+_NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+
+
 def check(configuration: Mapping[str, Any]) -> None:
     """Raise `ConfigError` for a field that does not exist or a value that it cannot have; the message names its path."""
     _CONFIGURATION(configuration, "")
@@ -73,6 +76,27 @@ def _duration(value: Any, path: str) -> None:
         raise _wrong(path, value, "a duration such as 5m30s") from None
     if length < 0:
         raise _wrong(path, value, "a duration that is not negative")
+
+
+def _duration_or(refusal: str) -> Check:
+    """Check a duration that upstream refuses by its own words when it is negative."""
+
+    def check_duration(value: Any, path: str) -> None:
+        try:
+            length = duration.parse(value)
+        except (TypeError, ValueError):
+            raise _wrong(path, value, "a duration such as 5m30s") from None
+        if length < 0:
+            raise ConfigError(f"kueue configuration: {path}: Invalid value: {duration.shown(length)}: {refusal}")
+
+    return check_duration
+
+
+def _weights(value: Any, path: str) -> None:
+    _map(_number)(value, path)
+    for name, weight in value.items():
+        if weight < 0:
+            raise ConfigError(f"kueue configuration: {path}[{name}]: Invalid value: {shown(weight)}: {_NOT_NEGATIVE}")
 
 
 def _number(value: Any, path: str) -> None:
@@ -152,7 +176,9 @@ _CONFIGURATION: Final = _fields(
     queueVisibility=_anything,
     multiKueue=_anything,
     fairSharing=_fields(enable=_flag, preemptionStrategies=_STRATEGIES),
-    admissionFairSharing=_fields(usageHalfLifeTime=_duration, usageSamplingInterval=_duration, resourceWeights=_map(_number)),
+    admissionFairSharing=_fields(
+        usageHalfLifeTime=_duration_or(_NOT_NEGATIVE), usageSamplingInterval=_duration_or("must be greater than 0"), resourceWeights=_weights
+    ),
     resources=_fields(
         excludeResourcePrefixes=_list(_text),
         transformations=_list(_fields(("input",), input=_text, strategy=_one_of("Retain", "Replace"), multiplyBy=_text, outputs=_map(_anything))),

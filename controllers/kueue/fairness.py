@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.cache import NEVER, Cache
-from kubemini.controllers.kueue.preemption import Target, Wish, allowed, order, uses
+from kubemini.controllers.kueue.preemption import Target, Wish, allowed, placing, uses
 from kubemini.controllers.kueue.quota import Node, Undo
 from kubemini.controllers.kueue.workloads import Info
 
@@ -107,10 +107,8 @@ class FairPreemption:
                 if other is None or name == own or not any(other.node.borrowing_with(fr) for fr in wish.needing):
                     continue
                 found[name] = [each for each in other.holding.values() if allowed(queue.policy.reclaim, info, each)]
-        return {
-            name: _Round(sorted((each for each in infos if uses(each, wish.needing)), key=lambda each: order(each, own)))
-            for name, infos in found.items()
-        }
+        place = placing(self.cache, own)
+        return {name: _Round(sorted((each for each in infos if uses(each, wish.needing)), key=place)) for name, infos in found.items()}
 
     def _first(self, wish: Wish, rounds: dict[str, _Round], undo: Undo, gone: dict[str, Info]) -> tuple[list[Target], dict[str, _Round]]:
         chosen: list[Target] = []

@@ -160,6 +160,9 @@ class _LocalQueues:
         if self._hub.config.on("UnadmittedWorkloadsObservability"):
             finer = (*labels, "cluster_queue", "reason", "underlying_cause", *_ROLE)
             yield Gauge(f"{prefix}_unadmitted_workloads", "The number of unadmitted workloads", finer, self._unadmitted)
+        if self._hub.config.admission_fair_sharing is not None:
+            shared = "What the localQueue has used of late and was charged for, by resource weights, divided by its own weight"
+            yield Gauge(f"{prefix}_admission_fair_sharing_usage", shared, (*labels, "cluster_queue", *_ROLE), self._used)
         if self._hub.config.metrics.resources:
             each = (*labels, "flavor", "resource", *_ROLE)
             reserved = "The localQueue's total resource reservation within all the flavors"
@@ -214,6 +217,16 @@ class _LocalQueues:
             if name is not None:
                 place = (*name, _queue_of(self._hub, workload), reason, cause, self._role)
                 found[place] = found.get(place, 0) + 1
+        return found
+
+    def _used(self) -> Samples:
+        fairness = self._hub.admission_fairness
+        if fairness is None:
+            return {}
+        found: Samples = {}
+        for tree, name in self._counted():
+            if fairness.known(key_of(tree)):
+                found[(*name, tree["spec"].get("clusterQueue", ""), self._role)] = fairness.usage(key_of(tree))
         return found
 
     def _by_quota(self, usage: Callable[[LocalUsage], Mapping[FlavorResource, int]]) -> Samples:

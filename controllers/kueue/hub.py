@@ -23,10 +23,11 @@ from kubemini.api.resources import (
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
+from kubemini.controllers.kueue.admission_fairness import AdmissionFairness
 from kubemini.controllers.kueue.cache import Cache
 from kubemini.controllers.kueue.config import KueueConfig
 from kubemini.controllers.kueue.cycle import Places
-from kubemini.controllers.kueue.queues import Pending
+from kubemini.controllers.kueue.queues import FairPending, Pending
 from kubemini.controllers.kueue.requests import adjusted, totals
 from kubemini.controllers.kueue.workloads import (
     Flavored,
@@ -63,6 +64,8 @@ class Hub:
         self.cache = Cache(config)
         self.pending: dict[str, Pending] = {}
         self.places: Places | None = None
+        self.admission_fairness: AdmissionFairness | None = None
+        """What LocalQueues have used; None without admission fair sharing."""
         self.ready: dict[str, None] = {}
         """ClusterQueues in which a head may be open."""
         self.waking: dict[str, None] = {}
@@ -103,6 +106,24 @@ class Hub:
         self.namespaces.on_change(self._on_namespace)
         self.ranges.on_change(self._on_limit_range)
         self.workloads.on_change(self._on_workload)
+        if self.config.admission_fair_sharing is not None:
+            fairness = AdmissionFairness(self.config.admission_fair_sharing, self.cache, self.local_queues.get_key, ctx.env.now, self._on_usage)
+            self.admission_fairness = fairness
+            self.cache.local_share = fairness.usage
+            self.local_queues.on_change(fairness.on_local_queue)
+            self.workloads.on_change(fairness.on_workload)
+
+    def _on_usage(self, local_queue: str) -> None:
+        """Have another look at who comes first in a ClusterQueue: one of its LocalQueues has used more, or less, than was known."""
+        tree = self.local_queues.get_key(local_queue)
+        queue: str = tree["spec"].get("clusterQueue", "") if tree is not None else ""
+        pending = self.pending.get(queue)
+        if isinstance(pending, FairPending) and pending.head() is not None:
+            self._due(queue)
+
+    def _new_pending(self, name: str, *, fair: bool) -> Pending:
+        fairness = self.admission_fairness
+        return FairPending(name, fairness.usage) if fair and fairness is not None else Pending(name)
 
     @property
     def ctx(self) -> Context:
@@ -365,9 +386,12 @@ class Hub:
             self.wake_tree(info.queue)
 
     def forget(self, key: str) -> None:
-        """Take back an assumption whose write failed."""
-        if key in self.cache.assumed:
+        """Take back an assumption whose write failed, and the penalty that came with it."""
+        info = self.cache.assumed.get(key)
+        if info is not None:
             self._release(key)
+            if self.admission_fairness is not None:
+                self.admission_fairness.take_back(info.local_queue, key)
 
     def _touch(self, queue: str, local: str) -> None:
         self.on_queue(queue)
@@ -406,9 +430,14 @@ class Hub:
         before = self.cache.tree_of(known) if known is not None else []
         spec_changed = known is None or known.tree["spec"] != new["spec"]
         ended = "deletionTimestamp" in new["metadata"] and (old is None or "deletionTimestamp" not in old["metadata"])
+        was_fair = known is not None and known.admission_fair
         state = self.cache.set_queue(new)
+        if known is not None and state.admission_fair != was_fair:
+            old_pending = self.pending[name]
+            self.pending[name] = self._new_pending(name, fair=state.admission_fair)
+            self.pending[name].take_over(old_pending)
         if known is None:
-            self.pending[name] = Pending(name)
+            self.pending[name] = self._new_pending(name, fair=state.admission_fair)
             self.cache.adopt(name, iter(self.workloads.by_index("holder", name)))
             for local in self.local_queues.by_index("clusterQueue", name):
                 for workload in self.workloads.by_index("queue", key_of(local)):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Any
 
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.amounts import FlavorResource, Usage
@@ -80,6 +82,29 @@ def order(info: Info, own: str) -> tuple[bool, bool, int, float, str]:
     return (not info.evicted, info.queue == own, info.priority, -info.reserved_at, info.uid)
 
 
+def placing(cache: Cache, own: str) -> Callable[[Info], Any]:
+    """Return the key by which candidates are sorted: `order`, where admission fair sharing says nothing.
+
+    With it, of two Workloads of one ClusterQueue the one goes first whose LocalQueue has used more. As upstream has it, LocalQueues are told apart by their
+    bare names here, so those of equal name in two namespaces are not compared.
+    """
+    usage_of = cache.local_share
+    if usage_of is None:
+        return lambda info: order(info, own)
+
+    def compare(a: Info, b: Info) -> int:
+        here, there = order(a, own), order(b, own)
+        if here[:2] == there[:2] and a.queue == b.queue and a.tree["spec"].get("queueName") != b.tree["spec"].get("queueName"):
+            holder = cache.queues.get(a.queue)
+            if holder is not None and holder.admission_fair:
+                less, more = usage_of(b.local_queue), usage_of(a.local_queue)
+                if less != more:
+                    return -1 if more > less else 1
+        return (here > there) - (here < there)
+
+    return cmp_to_key(compare)
+
+
 class Preemption:
     """Finds targets in a cache."""
 
@@ -141,9 +166,11 @@ class Preemption:
         for each in self._elsewhere(wish):
             (hierarchical if each.kind == HIERARCHICAL else prioritised).append(each)
 
-        def key(each: _Candidate) -> tuple[bool, int, tuple[bool, bool, int, float, str]]:
+        place = placing(self.cache, queue.name)
+
+        def key(each: _Candidate) -> tuple[bool, int, Any]:
             rank = 0 if each.kind == HIERARCHICAL else 2 if each.kind == OWN else 1
-            return (not each.info.evicted, rank, order(each.info, queue.name))
+            return (not each.info.evicted, rank, place(each.info))
 
         return sorted([*hierarchical, *prioritised, *own], key=key)
 

@@ -152,6 +152,7 @@ class LocalQueueController(Controller):
         draft = Draft(tree, self._ctx.env.stamp())
         name = tree["spec"].get("clusterQueue", "")
         state = cache.queues.get(name)
+        wait: float | None = None
         if tree["spec"].get("stopPolicy", "None") != "None":
             draft.mark(names.ACTIVE, False, names.STOPPED, "LocalQueue is stopped")
         elif state is None:
@@ -160,6 +161,7 @@ class LocalQueueController(Controller):
             draft.mark(names.ACTIVE, False, names.CLUSTER_QUEUE_IS_INACTIVE, "Can't submit new workloads to clusterQueue")
         else:
             draft.mark(names.ACTIVE, True, names.READY, "Can submit new workloads to localQueue")
+            wait = self._sample(key, draft)
         local = cache.local.get(key)
         draft.set("pendingWorkloads", self._pending(key, known=state is not None))
         draft.set("reservingWorkloads", local.reserving if local is not None else 0)
@@ -172,7 +174,19 @@ class LocalQueueController(Controller):
             draft.set("flavorsUsage", None)
         if draft.changed:
             self._own.wrote(await self._ctx.client.update_status(LOCAL_QUEUES, draft.tree()))
-        return None
+        if wait is not None and self.hub.admission_fairness is not None:
+            self.hub.admission_fairness.saved(key)
+        return wait
+
+    def _sample(self, key: str, draft: Draft) -> float | None:
+        """Tell of what was used, where it counts and a sample is due (also where the ClusterQueue does not go by it). Return when to look again."""
+        fairness = self.hub.admission_fairness
+        if fairness is None:
+            return None
+        wait, status = fairness.sample(key, self._ctx.env.stamp())
+        if status is not None:
+            draft.set("fairSharing", status)
+        return wait
 
     def _pending(self, key: str, *, known: bool) -> int:
         """Return how many Workloads wait; those of a LocalQueue without ClusterQueue stand in no queue and are counted one by one."""

@@ -2,12 +2,13 @@
 
 Workloads of one shape (same requests, placement and priority) get the same answer, so they are kept together in a *line* and parked together when one of them
 does not fit: a release of quota costs the number of shapes, not the number of Workloads. The cost of one more pending Workload is a heap push.
+Under admission fair sharing (`FairPending`) the LocalQueue of the lowest usage comes first; a line is of one LocalQueue.
 A head that waits for something (a StrictFIFO head, or a preemptor for its victims) blocks its queue until an event may have changed the answer; nothing polls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -95,7 +96,11 @@ class Pending:
             line.listed = None
         elif line.listed is None or head < line.listed:
             line.listed = head
-            heappush(self._ready, (*head, line.shape))
+            heappush(self._heads_for(head[1]), (*head, line.shape))
+
+    def _heads_for(self, key: str) -> list[tuple[Rank, str, str]]:
+        """Return the heap that lists a Workload when it is the head of its line."""
+        return self._ready
 
     def put_aside(self, info: Info) -> None:
         """Keep a Workload out of line until a retry or a change."""
@@ -136,19 +141,24 @@ class Pending:
 
     def head(self) -> Info | None:
         """Return the first Workload of the open lines, or None (also while it is the one that waits)."""
-        while self._ready:
-            rank, key, shape = self._ready[0]
+        first = self._first(self._ready)
+        return None if first is None or self.blocked == first[1] else self.entries[first[1]].info
+
+    def _first(self, ready: list[tuple[Rank, str, str]]) -> tuple[Rank, str] | None:
+        """Return the first of a heap of heads, dropping what is not true any more."""
+        while ready:
+            rank, key, shape = ready[0]
             line = self.lines.get(shape)
             if line is None or line.parked or line.listed != (rank, key):
-                heappop(self._ready)
+                heappop(ready)
                 continue
             head = line.head(self.entries)
             if head != (rank, key):
-                heappop(self._ready)
+                heappop(ready)
                 line.listed = None
                 self._list(line)
                 continue
-            return None if self.blocked == key else self.entries[key].info
+            return rank, key
         return None
 
     def pop(self) -> Info | None:
@@ -211,3 +221,39 @@ class Pending:
     def in_order(self) -> list[Info]:
         """Return all that wait, first to last: O(n log n), for people who ask."""
         return [entry.info for entry in sorted(self.entries.values(), key=lambda entry: entry.rank)]
+
+    def take_over(self, other: Pending) -> None:
+        """Go on in place of another queue of the same ClusterQueue; what was blocked there is tried again."""
+        self.entries, self.lines, self._aside = other.entries, other.lines, other._aside
+        self.in_flight, self.sticky, self.retries = other.in_flight, other.sticky, other.retries
+        for line in self.lines.values():
+            line.listed = None
+            if not line.parked:
+                self._list(line)
+
+
+class FairPending(Pending):
+    """The queue of a ClusterQueue with admission fair sharing: `usage` of a LocalQueue (by its key) decides before all else, and may change at any time."""
+
+    def __init__(self, name: str, usage: Callable[[str], float]) -> None:
+        super().__init__(name)
+        self._usage = usage
+        self._ready_of: dict[str, list[tuple[Rank, str, str]]] = {}
+
+    def _heads_for(self, key: str) -> list[tuple[Rank, str, str]]:
+        return self._ready_of.setdefault(self.entries[key].info.local_queue, [])
+
+    def head(self) -> Info | None:
+        """Return the first Workload of the LocalQueue with the lowest usage that has an open line. O(LocalQueues)."""
+        best: tuple[float, Rank, str] | None = None
+        for local, ready in list(self._ready_of.items()):
+            first = self._first(ready)
+            if first is None:
+                del self._ready_of[local]
+            elif best is None or (self._usage(local), *first) < best:
+                best = (self._usage(local), *first)
+        return None if best is None or self.blocked == best[2] else self.entries[best[2]].info
+
+    def in_order(self) -> list[Info]:
+        """Return all that wait, first to last: O(n log n), for people who ask."""
+        return [entry.info for entry in sorted(self.entries.values(), key=lambda entry: (self._usage(entry.info.local_queue), entry.rank))]

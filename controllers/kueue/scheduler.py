@@ -13,6 +13,7 @@ from kubemini.api.resources import WORKLOADS, Resource
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions, reservation
+from kubemini.controllers.kueue.admission_fairness import AdmissionFairness
 from kubemini.controllers.kueue.amounts import shown
 from kubemini.controllers.kueue.conditions import Draft
 from kubemini.controllers.kueue.cycle import Cycle, Entry, Outcome, Requeue
@@ -88,6 +89,8 @@ class Scheduler(Controller):
         progress = any(self._changes_something(entry) for entry in entries)
         for entry in entries:
             self._remember(entry)
+            if entry.outcome is Outcome.ADMITTED and hub.admission_fairness is not None:
+                self._charge(entry, hub.admission_fairness)
             if entry.outcome is Outcome.ADMITTED or entry.outcome is Outcome.DROPPED:
                 hub.dequeue(entry.info.key)
             else:
@@ -104,6 +107,10 @@ class Scheduler(Controller):
             if entry.outcome not in (Outcome.ADMITTED, Outcome.DROPPED):
                 await self._refuse(entry)
         return None
+
+    def _charge(self, entry: Entry, fairness: AdmissionFairness) -> None:
+        fairness.charge(entry.info.local_queue, entry.info.key, entry.info.requests, entry.queue)
+        self.hub.on_local_queue(entry.info.local_queue)
 
     # ------------------------------------------------------------------ queues
 
