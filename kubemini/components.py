@@ -74,6 +74,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("lws", "lws-controller-manager"),
         ("disaggregated-set", "lws-controller-manager"),
         ("kueue", "kueue-controller-manager"),
+        ("cluster-autoscaler", "cluster-autoscaler"),
     )
 )
 """In the order in which they are started."""

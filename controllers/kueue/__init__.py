@@ -14,8 +14,10 @@ from kubemini.controllers.kueue.integrations.pod_controller import PodController
 from kubemini.controllers.kueue.integrations.reconciler import JobReconciler
 from kubemini.controllers.kueue.integrations.serving import LeaderWorkerSetController, StatefulSetController
 from kubemini.controllers.kueue.multikueue import MultiKueueCheckController, MultiKueueClusterController
+from kubemini.controllers.kueue.provisioning.controller import ProvisioningCheckController, ProvisioningController
 from kubemini.controllers.kueue.queue_controllers import ClusterQueueController, CohortController, LocalQueueController, in_use_controllers
 from kubemini.controllers.kueue.scheduler import Scheduler
+from kubemini.controllers.kueue.topology.delayed import DelayedPlacement
 from kubemini.controllers.kueue.topology.failures import NodeFailures
 from kubemini.controllers.kueue.topology.ungater import Ungater
 from kubemini.controllers.kueue.webhooks import jobs as job_webhooks
@@ -50,10 +52,11 @@ def create(settings: Settings) -> list[Controller]:
         controllers.append(StatefulSetController(hub))
     if "leaderworkerset.x-k8s.io/leaderworkerset" in config.frameworks:
         controllers.append(LeaderWorkerSetController(hub))
+    controllers += [ProvisioningController(hub), ProvisioningCheckController()]
     if config.on("MultiKueue"):
         controllers += [MultiKueueClusterController(), MultiKueueCheckController()]
     if config.on("TopologyAwareScheduling"):
-        controllers += [Ungater(hub), NodeFailures(hub)]
+        controllers += [Ungater(hub), NodeFailures(hub), DelayedPlacement(hub)]
     return controllers
 
 

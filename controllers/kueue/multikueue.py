@@ -16,6 +16,7 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue import conditions
 from kubemini.controllers.kueue.conditions import Draft
+from kubemini.controllers.kueue.parameters import parameters_problem
 from kubemini.machinery.names import dns1123_subdomain
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
@@ -177,7 +178,7 @@ class MultiKueueCheckController(Controller):
         return None
 
     def _state(self, parameters: Tree | None) -> tuple[bool, str, str]:
-        problem = parameters_problem(parameters)
+        problem = parameters_problem(parameters, MULTI_KUEUE_CONFIGS)
         config = self._configs.get(parameters["name"]) if parameters is not None and not problem else None
         if parameters is None or config is None:
             why = problem or f'MultiKueueConfig.kueue.x-k8s.io "{(parameters or {}).get("name", "")}" not found'
@@ -191,13 +192,3 @@ class MultiKueueCheckController(Controller):
             return True, "Active", "The admission check is active"
         some = len(missing) + len(inactive) < len(wanted)
         return some, "SomeActiveClusters" if some else "NoUsableClusters", ", ".join(said)
-
-
-def parameters_problem(parameters: Tree | None) -> str:
-    """Return what is wrong with the reference of a check to its configuration, or ""."""
-    if parameters is None:
-        return "missing parameters reference"
-    for what, field, wanted in (("group", "apiGroup", MULTI_KUEUE_CONFIGS.group), ("kind", "kind", MULTI_KUEUE_CONFIGS.kind)):
-        if parameters.get(field) != wanted:
-            return f'wrong {what} "{parameters.get(field, "")}", expecting "{wanted}": bad parameters reference'
-    return ""

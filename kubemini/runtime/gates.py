@@ -69,6 +69,7 @@ DEFAULTS: dict[str, bool] = {
     "AdmissionFairSharing": True,
     "ElasticJobsViaWorkloadSlices": True,
     "ReclaimablePods": True,
+    "CleanupProvisioningRequestsOnEviction": True,
     "FairSharingPreemptWithinNominal": True,
     "FairSharingPrioritizeNonBorrowing": True,
     "SchedulingEquivalenceHashing": True,

@@ -31,6 +31,8 @@ class Settings:
     """Seconds between two looks of an autoscaler (--horizontal-pod-autoscaler-sync-period)."""
     start_latency: float = 0.05
     """Seconds from a pod's binding to its containers running."""
+    provisioning_latency: float = 1.0
+    """Seconds from the acceptance of a ProvisioningRequest to its answer by the simulated autoscaler."""
     root_certificate: str = ""
     """PEM of the certificate authority, published in every namespace."""
     tokens: bool = False

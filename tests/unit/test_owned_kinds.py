@@ -34,6 +34,7 @@ def job_set(**parts: Any) -> Tree:
         ("kueue.x-k8s.io/v1beta2", "Workload", ("Name", "Queue", "Reserved in", "Admitted", "Finished", "Age")),
         ("kueue.x-k8s.io/v1beta1", "ClusterQueue", ("Name", "Cohort", "Strategy", "Pending Workloads", "Admitted Workloads")),
         ("kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", ("Name", "Value")),
+        ("autoscaling.x-k8s.io/v1", "ProvisioningRequest", ("Name", "Age")),
     ],
 )
 def test_columns(api_version: str, kind: str, names: tuple[str, ...]) -> None:

@@ -12,10 +12,11 @@ from kubemini.api.trees import Tree
 from kubemini.api.wellknown.kubernetes import HOSTNAME
 from kubemini.controllers.kueue.cache import MULTI_KUEUE, PROVISIONING, QueueState
 from kubemini.controllers.kueue.cycle import Entry
-from kubemini.controllers.kueue.flavors import Assignment, PodSetAssignment
+from kubemini.controllers.kueue.flavors import Assignment, Choice, Mode, PodSetAssignment
 from kubemini.controllers.kueue.hub import Hub
 from kubemini.controllers.kueue.placing import node_matches, untolerated
-from kubemini.controllers.kueue.requests import pod_requests
+from kubemini.controllers.kueue.requests import PodSetRequest, pod_requests
+from kubemini.controllers.kueue.reservation import PENDING, READY
 from kubemini.controllers.kueue.topology.placement import Domain, Found, NoRoom, Search, Values, search
 from kubemini.controllers.kueue.topology.requests import ASKING, annotations_of, asks
 from kubemini.controllers.kueue.topology.snapshot import FlavorTree, Leaf
@@ -245,7 +246,7 @@ class TopologyPlaces:
             for members in _groups(assignment.pod_sets, pod_sets):
                 if not any(self.requested(entry.queue, pod_sets[member.name]) for member in members):
                     continue
-                if self._delayed(entry.queue, members):
+                if self._delay(entry.queue, members):
                     continue
                 problem = self._place_group(members, pod_sets, assumed, empty)
                 if problem:
@@ -255,14 +256,46 @@ class TopologyPlaces:
             self._use(assumed, -1)
             self._use(lifted, 1)
 
-    def _delayed(self, queue: QueueState, members: Sequence[PodSetAssignment]) -> bool:
-        """Put placement off where an admission check brings the nodes."""
-        controllers = {self.cache.checks[check]["spec"].get("controllerName", "") for check, _ in queue.checks if check in self.cache.checks}
-        if PROVISIONING not in controllers and MULTI_KUEUE not in controllers:
-            return False
-        for member in members:
-            member.delayed = "Pending"
-        return True
+    def _delay(self, queue: QueueState, members: Sequence[PodSetAssignment]) -> bool:
+        """Put placement off where an admission check brings the nodes: one of MultiKueue, or one of ProvisioningRequests that is for the flavor."""
+        flavors = [choice.flavor for member in members for choice in member.flavors.values() if self._named(choice.flavor)]
+        for check, on in queue.checks:
+            tree = self.cache.checks.get(check)
+            controller = tree["spec"].get("controllerName", "") if tree is not None else ""
+            if controller == MULTI_KUEUE or (controller == PROVISIONING and flavors and (not on or any(flavor in on for flavor in flavors))):
+                for member in members:
+                    member.delayed = PENDING if member.request.count > 0 else ""
+                return True
+        return False
+
+    def place_delayed(self, workload: Tree) -> Tree:
+        """Return the admission of a Workload with places for the pod sets whose placement was put off. Raise `Unplaceable`."""
+        self.refresh()
+        pod_sets = {each["name"]: updated(workload, each) for each in pod_sets_of(workload)}
+        members = [
+            PodSetAssignment(
+                each["name"],
+                PodSetRequest(each["name"], each.get("count", 0), {}, {}),
+                {resource: Choice(flavor, Mode.FIT, 0, -1) for resource, flavor in (each.get("flavors") or {}).items()},
+            )
+            for each in assignments(workload)
+            if each.get("delayedTopologyRequest") == PENDING and each.get("topologyAssignment") is None
+        ]
+        assumed: list[Use] = []
+        try:
+            for group in _groups(members, pod_sets):
+                problem = self._place_group(group, pod_sets, assumed, empty=False)
+                if problem:
+                    listed = "; ".join(f"couldn't assign flavors to pod set {member.name}: {problem}" for member in group)
+                    raise Unplaceable(listed)
+        finally:
+            self._use(assumed, -1)
+        placed = {member.name: member.topology for member in members if member.topology is not None}
+        assigned = [
+            {**each, "topologyAssignment": placed[each["name"]], "delayedTopologyRequest": READY} if each["name"] in placed else each
+            for each in assignments(workload)
+        ]
+        return {**workload["status"]["admission"], "podSetAssignments": assigned}
 
     def _place_group(self, members: Sequence[PodSetAssignment], pod_sets: Mapping[str, Tree], assumed: list[Use], empty: bool) -> str:
         members = [member for member in members if member.request.count > 0]
@@ -427,6 +460,18 @@ class Finder:
             listed = ", ".join(sorted(f"{why}: {number}" for why, number in self.excluded.items()))
             text += f". Total nodes: {self.seen}; excluded: {listed}"
         return text
+
+
+def updated(workload: Tree, pod_set: Tree) -> Tree:
+    """Return a pod set with the node selectors and tolerations that its checks give its pods."""
+    spec = pod_set["template"]["spec"]
+    selector, tolerations = dict(spec.get("nodeSelector") or {}), list(spec.get("tolerations") or ())
+    for check in workload["status"].get("admissionChecks") or ():
+        for update in (check.get("podSetUpdates") or ()) if check["state"] == READY else ():
+            if update["name"] == pod_set["name"]:
+                selector |= update.get("nodeSelector") or {}
+                tolerations += update.get("tolerations") or []
+    return {**pod_set, "template": {**pod_set["template"], "spec": {**spec, "nodeSelector": selector, "tolerations": tolerations}}}
 
 
 def _groups(members: Sequence[PodSetAssignment], pod_sets: Mapping[str, Tree]) -> list[list[PodSetAssignment]]:

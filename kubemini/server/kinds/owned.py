@@ -27,7 +27,7 @@ _WRITTEN = ("get", "patch", "update")
 
 
 def owned_kinds() -> tuple[Kind, ...]:
-    """Return the kinds of JobSet, LeaderWorkerSet, DisaggregatedSet and Kueue."""
+    """Return the kinds of JobSet, LeaderWorkerSet, DisaggregatedSet, Kueue and the cluster autoscaler."""
     return tuple(kind_of(each) for each in OWNED_KINDS)
 
 

@@ -28,9 +28,12 @@ pytestmark = pytest.mark.skipif(not CRDS.is_dir(), reason="upstream's CRDs are n
 
 @cache
 def upstream(name: str) -> Tree:
-    """Return an upstream CRD by its name; the same tree each time."""
+    """Return an upstream CRD by its name; the same tree each time. Skip where it is not here."""
     plural, _, group = name.partition(".")
-    return load(CRDS / f"{group}_{plural}.yaml")
+    path = CRDS / f"{group}_{plural}.yaml"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here")
+    return load(path)
 
 
 def load(path: Path) -> Tree:

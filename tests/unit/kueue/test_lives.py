@@ -329,7 +329,7 @@ def test_a_queue_of_two_minds_says_so() -> None:
         for name in ("mk-b", "mk-a", "pr"):
             await active_check(cluster, name)
         await cluster.settle(10)
-        inactive = "references inactive AdmissionCheck(s): mk-a,mk-b"
+        inactive = "references inactive AdmissionCheck(s): mk-a,mk-b,pr"
         several = "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: mk-a,mk-b"
         both = "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: mk-a,mk-b, pr"
         wanted = ("False", "AdmissionCheckInactive", f"Can't admit new workloads: {inactive}, {several}, {both}.")

@@ -7,8 +7,10 @@ import base64
 import pytest
 
 from kubemini import SimCluster
+from kubemini.api.resources import MULTI_KUEUE_CONFIGS
 from kubemini.api.trees import Tree
-from kubemini.controllers.kueue.multikueue import kubeconfig_problem, parameters_problem
+from kubemini.controllers.kueue.multikueue import kubeconfig_problem
+from kubemini.controllers.kueue.parameters import parameters_problem
 from tests.unit.kueue.test_lives import KUEUE, condition, play
 
 GOOD = """
@@ -55,9 +57,9 @@ def test_what_is_no_kubeconfig() -> None:
 
 def test_references_to_a_configuration() -> None:
     """A check of MultiKueue refers to a MultiKueueConfig."""
-    assert parameters_problem(None) == "missing parameters reference"
+    assert parameters_problem(None, MULTI_KUEUE_CONFIGS) == "missing parameters reference"
     wrong = 'wrong kind "Other", expecting "MultiKueueConfig": bad parameters reference'
-    assert parameters_problem({"apiGroup": "kueue.x-k8s.io", "kind": "Other", "name": "x"}) == wrong
+    assert parameters_problem({"apiGroup": "kueue.x-k8s.io", "kind": "Other", "name": "x"}, MULTI_KUEUE_CONFIGS) == wrong
 
 
 def test_statuses_of_clusters_and_checks() -> None:
