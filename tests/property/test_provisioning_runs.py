@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -96,3 +97,62 @@ def test_killed_at_every_moment() -> None:
 def test_a_bad_network(seed: int) -> None:
     """Late events, lost requests and answers, and conflicts that are none change nothing about the end."""
     life(0, BAD, seed)
+
+
+LATE = Faults(watch_delay=3.0, request_delay=0.05)
+
+
+def late(seed: int, scenario: Callable[[SimCluster], Awaitable[None]]) -> None:
+    """Play a scenario on a cluster whose controllers hear of everything late."""
+
+    async def main() -> None:
+        async with Killed(0, LATE, seed=seed) as cluster:
+            await node(cluster)
+            trace = cluster.trace()
+            await scenario(cluster)
+            assert not cluster.failures, cluster.failures
+            made = [line.split()[3] for line in trace.lines if line.split()[2] == b"create"]
+            assert made.count(b"podtemplates") == made.count(b"provisioningrequests.autoscaling.x-k8s.io") == 2
+
+    run(main(), seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_try_does_not_live_on_the_request_of_the_one_before(seed: int) -> None:
+    """A Workload that comes back while the cache still shows the request of its last try is given a new one, which is there as long as it is admitted."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply([*provisioned_queues(), asking("provisioned")])
+        await cluster.settle(60)
+        (before,) = await cluster.list("provisioningrequest")
+        (workload,) = await cluster.list("workload.kueue.x-k8s.io")
+        for active in (False, True):
+            await cluster.patch(f"workload.kueue.x-k8s.io/{workload['metadata']['name']}", {"spec": {"active": active}})
+            await cluster.wait(f"workload.kueue.x-k8s.io/{workload['metadata']['name']}", f"condition=QuotaReserved={active}")
+        await cluster.settle(300)
+        (workload,) = await cluster.list("workload.kueue.x-k8s.io")
+        (after,) = await cluster.list("provisioningrequest")
+        assert condition(workload, "Admitted")[0] == "True"
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        (template,) = await cluster.list("podtemplate")
+        assert [each["uid"] for each in template["metadata"]["ownerReferences"]] == [after["metadata"]["uid"]]
+
+    late(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_new_request_has_new_templates(seed: int) -> None:
+    """A request that takes the name of one before it does not take templates that are about to be collected with that one, and none is made twice."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.apply([*provisioned_queues(), asking("pending")])
+        await cluster.settle(60)
+        await cluster.patch("provisioningrequestconfig/cfg", {"spec": {"parameters": {"kubemini.dev/provisioning": "provisioned"}}})
+        await cluster.settle(300)
+        (after,) = await cluster.list("provisioningrequest")
+        (template,) = await cluster.list("podtemplate")
+        assert [each["uid"] for each in template["metadata"]["ownerReferences"]] == [after["metadata"]["uid"]]
+        (workload,) = await cluster.list("workload.kueue.x-k8s.io")
+        assert condition(workload, "Admitted")[0] == "True"
+
+    late(seed, scenario)

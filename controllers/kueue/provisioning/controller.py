@@ -104,7 +104,7 @@ class ProvisioningController(Controller):
         finished, evicted = conditions.finished(workload), conditions.evicted(workload)
         if not finished and not evicted and not conditions.reserved(workload):
             return None
-        owned = [each for each in self._requests.by_index("controller", workload["metadata"]["uid"]) if each["metadata"]["uid"] not in self._gone]
+        owned = [each for each in self._requests.by_index("controller", workload["metadata"]["uid"]) if not self._going(each)]
         if finished or evicted:
             if finished or self.hub.config.on("CleanupProvisioningRequestsOnEviction"):
                 await self._delete(owned)
@@ -134,6 +134,10 @@ class ProvisioningController(Controller):
                 return None
             found[state["name"]] = self._configs.get(_config_name(check))
         return found
+
+    def _going(self, request: Tree) -> bool:
+        """Tell whether a request has been deleted: it belongs to a try that is over, even where it is still in the cache or somebody's finalizer keeps it."""
+        return "deletionTimestamp" in request["metadata"] or request["metadata"]["uid"] in self._gone
 
     async def _delete(self, requests: Iterable[Tree]) -> None:
         for each in requests:
@@ -200,7 +204,7 @@ class ProvisioningController(Controller):
         name = request_name(meta["name"], check, attempt)
         found = await self._get(PROVISIONING_REQUESTS, name, meta["namespace"])
         if found is not None and controller_uid(found) == (meta["uid"],):
-            return found if found["metadata"]["uid"] not in self._gone else None
+            return None if self._going(found) else found
         pod_sets = []
         for each in asked:
             template = template_name(name, each.pod_set["name"])

@@ -245,6 +245,30 @@ def test_requests_go_with_their_try() -> None:
     play(scenario)
 
 
+def test_a_request_that_is_going_is_no_answer() -> None:
+    """A deleted request that a finalizer keeps counts for nothing: the next try waits until its name is free, and makes a new one."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await node(cluster)
+        await cluster.apply([*provisioned_queues(), asking("provisioned")])
+        await cluster.settle(30)
+        name = f"workload.kueue.x-k8s.io/{(await the_workload(cluster))['metadata']['name']}"
+        (before,) = await cluster.list("provisioningrequest")
+        reference = f"provreq/{before['metadata']['name']}"
+        await cluster.patch(reference, {"metadata": {"finalizers": ["example.com/keep"]}})
+        for active in (False, True):
+            await cluster.patch(name, {"spec": {"active": active}})
+            await cluster.settle(30)
+        assert (await the_check(cluster))[0] == "Pending"
+        await cluster.patch(reference, {"metadata": {"finalizers": None}})
+        await cluster.settle(30)
+        (after,) = await cluster.list("provisioningrequest")
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        assert condition(await the_workload(cluster), "Admitted")[0] == "True"
+
+    play(scenario)
+
+
 def test_requests_stay_over_an_eviction_without_the_gate() -> None:
     """CleanupProvisioningRequestsOnEviction=false leaves requests of evicted Workloads where they are."""
 
