@@ -23,11 +23,14 @@ FAILED_TO_CREATE_PODS = "FailedToCreatePods"
 """Reason of Failed=True: a PodTemplate is missing."""
 LOOK_SECONDS = 10.0
 """Pause between two looks for room."""
+GIVEN_UP_SECONDS = 7 * 86400.0
+"""Age at which a request fails for which no room was found."""
 ACCEPTED_MESSAGE = "ProvisioningRequest is accepted by ClusterAutoscaler"
 FOUND_MESSAGE = "Capacity is found in the cluster"
 NOT_FOUND_MESSAGE = "CA could not find requested capacity"
 LATER_MESSAGE = "Capacity is not found, CA will try to find it later."
 EXPIRED_MESSAGE = "Capacity reservation time is expired"
+GIVEN_UP_MESSAGE = "ProvisioningRequest is expired"
 REVOKED_MESSAGE = "Capacity has been revoked"
 
 Condition = tuple[str, bool, str, str]
@@ -61,12 +64,15 @@ def next_step(request: Tree, script: Script, latency: float, now: float, room: b
     provisioned = true(names.PROVISIONED)
     if provisioned is not None:
         return _afterwards(request, script, now - from_stamp(provisioned["lastTransitionTime"]))
+    age = now - from_stamp(request["metadata"]["creationTimestamp"])
+    if age > GIVEN_UP_SECONDS:
+        return Step(((names.FAILED, True, "Expired", GIVEN_UP_MESSAGE),))
     accepted = true(names.ACCEPTED)
     if accepted is None:
         return Step(((names.ACCEPTED, True, names.ACCEPTED, ACCEPTED_MESSAGE),), script.after if script.after is not None else latency)
     left = from_stamp(accepted["lastTransitionTime"]) + (script.after if script.after is not None else latency) - now
     if script.outcome == scripts.PENDING:
-        return Step()
+        return Step(again=GIVEN_UP_SECONDS - age + 1.0)
     if left > 0:
         return Step(again=left)
     if script.outcome == scripts.FAILED:

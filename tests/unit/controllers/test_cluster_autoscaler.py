@@ -22,7 +22,11 @@ def request(class_: str = CAPACITY, *said: tuple[str, float], name: str = "w-c-1
     annotations = {f"kubemini.dev/{key.replace('_', '-')}": value for key, value in notes.items()}
     conditions = [{"type": type_, "status": "True", "lastTransitionTime": to_stamp(at)} for type_, at in said]
     spec = {"provisioningClassName": class_, "parameters": parameters or {}, "podSets": [{"count": 1, "podTemplateRef": {"name": "t"}}]}
-    return {"metadata": {"name": name, "annotations": annotations}, "spec": spec, "status": {"conditions": conditions}}
+    return {
+        "metadata": {"name": name, "annotations": annotations, "creationTimestamp": to_stamp(0.0)},
+        "spec": spec,
+        "status": {"conditions": conditions},
+    }
 
 
 def told(step: Step | None) -> list[tuple[str, bool, str]]:
@@ -70,7 +74,10 @@ def test_scripted_outcomes() -> None:
     """A script decides whatever room there is; what is revoked or has expired was provisioned before, and nothing comes after an end."""
     asked = request(CAPACITY, ACCEPTED)
     assert told(next_step(asked, Script("failed"), 0.0, 1.0)) == [("Failed", True, "CapacityIsNotFound")]
-    assert next_step(asked, Script("pending"), 0.0, 1.0) == Step()
+    week = 7 * 86400.0
+    assert next_step(asked, Script("pending"), 0.0, 1.0) == Step(again=week)
+    assert told(next_step(asked, Script("pending"), 0.0, week + 1.0)) == [("Failed", True, "Expired")]
+    assert told(next_step(asked, Script(), 0.0, week + 1.0)) == [("Failed", True, "Expired")]
     both = [("Provisioned", True, "CapacityIsFound"), ("BookingExpired", True, "CapacityReservationTimeExpired")]
     assert told(next_step(asked, Script("booking-expired"), 0.0, 1.0)) == both
     step = next_step(asked, Script("capacity-revoked", lasts=30.0), 0.0, 1.0)
