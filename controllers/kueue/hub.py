@@ -328,7 +328,9 @@ class Hub:
             return
         key, uid = key_of(tree), tree["metadata"]["uid"]
         self._note_queued(key, new)
-        if self.preempting.get(key) == uid and (new is None or conditions.evicted(new) or not conditions.reserved(new)):
+        # Old news of one whose reservation is assumed say nothing of its eviction
+        back = new is not None and not conditions.reserved(new) and key not in self.cache.assumed
+        if self.preempting.get(key) == uid and (new is None or conditions.evicted(new) or back):
             del self.preempting[key]
         held = self.cache.held(key)
         if new is None or conditions.finished(new) or not conditions.active(new):

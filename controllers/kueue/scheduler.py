@@ -32,11 +32,13 @@ from kubemini.runtime.keys import split_key
 CYCLE = "cycle"
 BATCH_SECONDS, BATCH_PER_WAITING, BATCH_LIMIT = 0.1, 20e-6, 1.0
 """Releases of quota are answered together this long after the first one, longer where many wait (upstream: always 1 s)."""
+AGAIN, AGAIN_SECONDS = "again:", 0.1
+"""A ClusterQueue whose Workload could not preempt is tried again after so long: the cache is behind, or the API refuses."""
 REMEMBERED = 8192
 
 
 class Scheduler(Controller):
-    """The only key is the cycle; Workloads whose write went wrong are looked up under ``verify:KEY``."""
+    """The key is the cycle; Workloads whose write went wrong are looked up under ``verify:KEY``, and ``again:QUEUE`` wakes a ClusterQueue."""
 
     name = "kueue-scheduler"
     component = "kueue-admission"
@@ -76,6 +78,9 @@ class Scheduler(Controller):
 
     async def reconcile(self, key: str) -> float | None:
         """Run one cycle and write its decisions."""
+        if key.startswith(AGAIN):
+            self.hub.wake([key.removeprefix(AGAIN)])
+            return None
         if key != CYCLE:
             await self._verify(key.removeprefix("verify:"))
             return None
@@ -89,6 +94,9 @@ class Scheduler(Controller):
         progress = any(self._changes_something(entry) for entry in entries)
         for entry in entries:
             self._remember(entry)
+            if entry.outcome is Outcome.ADMITTED:
+                # The next cycle may come before the event that says so, and prefers to preempt the newest
+                entry.info.reserved_at = self._ctx.env.now()
             if entry.outcome is Outcome.ADMITTED and hub.admission_fairness is not None:
                 self._charge(entry, hub.admission_fairness)
             if entry.outcome is Outcome.ADMITTED or entry.outcome is Outcome.DROPPED:
@@ -245,8 +253,11 @@ class Scheduler(Controller):
             try:
                 await self._evict(entry, target)
             except ApiStatus:
-                self.hub.preempting.pop(info.key, None)
-                self.hub.wake([entry.queue.name])
+                self._not_evicted(entry, info)
+
+    def _not_evicted(self, entry: Entry, info: Info) -> None:
+        self.hub.preempting.pop(info.key, None)
+        self.queue.add_after(f"{AGAIN}{entry.queue.name}", AGAIN_SECONDS)
 
     async def _evict(self, entry: Entry, target: Target) -> None:
         hub, env, info = self.hub, self._ctx.env, target.info
@@ -267,8 +278,7 @@ class Scheduler(Controller):
 
         stored = await write_status(self._ctx, info.tree, change)
         if stored is None:
-            hub.preempting.pop(info.key, None)
-            hub.wake([entry.queue.name])
+            self._not_evicted(entry, info)
             return
         self._metrics.preempted(entry.queue.name, target.reason)
         priorities = f"preemptor effective priority: {_priority(preemptor)}; preemptee effective priority: {_priority(info)}"

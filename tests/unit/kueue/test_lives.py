@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from kubemini import SimCluster, simulate
+from kubemini.api.resources import CLUSTER_QUEUES
 from kubemini.api.trees import Tree
+from kubemini.sim.faults import Faults
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 Scenario = Callable[[SimCluster], Awaitable[None]]
@@ -476,3 +478,37 @@ def test_what_is_said_before_the_first_try(explicit: bool) -> None:
         assert said == ({"QuotaReserved": "PendingEvaluation", "Admitted": "NoReservation"} if explicit else {})
 
     play(scenario, kueue={"featureGates": {"UnadmittedWorkloadsExplicitStatus": explicit}})
+
+
+LATE = 1
+"""A seed by which a cache shows a reservation only after the next cycle."""
+
+
+def test_who_was_just_admitted_is_the_newest() -> None:
+    """Who reclaims quota takes it from the newest, though the cache does not show that one's reservation yet."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        for name, cpu, local in (("lender", "3", "mine"), ("borrower", "0", "lq")):
+            flavor, cluster_queue, local_queue = queues(cpu=cpu, local=(local,), cohortName="both", preemption={"reclaimWithinCohort": "Any"})
+            cluster_queue["metadata"]["name"] = local_queue["spec"]["clusterQueue"] = name
+            for each in (flavor, cluster_queue, local_queue):
+                await cluster.apply(each)
+        await cluster.apply(job("old"))
+        await cluster.settle(60.0)
+        for name in ("borrower", "lender"):
+            await cluster.client.patch(CLUSTER_QUEUES, name, {"spec": {"stopPolicy": "Hold"}})
+        for name, queue in (("new", "lq"), ("first", "mine"), ("second", "mine")):
+            await cluster.apply(job(name, queue))
+        await cluster.settle(60.0)
+        for name in ("borrower", "lender"):
+            await cluster.client.patch(CLUSTER_QUEUES, name, {"spec": {"stopPolicy": "None"}})
+        await cluster.settle(60.0)
+        assert await admitted(cluster) == ["first", "old", "second"]
+
+    simulate(scenario, seed=LATE, faults=Faults(watch_delay=2.0), controllers=CONTROLLERS, fleet="cpu:2")
+
+
+async def admitted(cluster: SimCluster) -> list[str]:
+    """Return the Jobs whose Workloads hold quota."""
+    found = [each for each in await cluster.list("workload") if (each.get("status") or {}).get("admission")]
+    return sorted(each["metadata"]["ownerReferences"][0]["name"] for each in found)

@@ -164,7 +164,13 @@ def test_field_managers_are_short_and_printable() -> None:
 
 @pytest.mark.parametrize(
     "new, times",
-    [({"uid": "v"}, 2), ({"labels": {"a b": "c"}}, 3), ({"finalizers": ["example.com/a b"]}, 3), ({"finalizers": ["x"]}, 1), ({"labels": {"a": "b"}}, 0)],
+    [
+        ({"uid": "v"}, 2),
+        ({"labels": {"a b": "c"}}, 3),
+        ({"finalizers": ["example.com/a b"]}, 3),
+        ({"finalizers": ["x"]}, 1),
+        ({"labels": {"a": "b"}}, 0),
+    ],
 )
 def test_faults_of_updates_are_found_again(new: Tree, times: int) -> None:
     """Upstream looks at metadata as such, at its change, and at its change as the kind's: the causes of a refusal have a fault as often."""
