@@ -281,7 +281,10 @@ class Survivors(_OverPods):
 
 
 class BackOff(_OverPods):
-    """13: a replacement waits for 10 s after a failure, twice as long after each further one; by index where the limit is."""
+    """13: a replacement waits for 10 s after a failure, twice as long after each further one; by index where the limit is.
+
+    What an index failed that the Job has given up since may never have been counted.
+    """
 
     name = "job back-off"
 
@@ -295,7 +298,10 @@ class BackOff(_OverPods):
             ends = [each.end for each in lives if each.failed and each.index == index]
         else:
             success = max((each.end for each in lives if each.succeeded), default=0.0)
-            ends = [each.end for each in lives if each.failed and each.end > success]
+            indexes = job["spec"]["completions"] if job["spec"].get("completionMode") == "Indexed" else None
+            ends = [
+                each.end for each in lives if each.failed and each.end > success and (indexes is None or each.index is None or each.index < indexes)
+            ]
         known = [end for end in ends if end < now - SLACK]
         if known:
             due = max(known) + min(BASE * 2.0 ** (len(known) - 1), LIMIT)

@@ -214,6 +214,7 @@ def test_the_account_is_seen_before_the_end(mode: str, counted_first: int) -> No
             def at_rest(self, view: View) -> Iterable[str]:
                 return ()
 
+        await cluster.settle(5)  # the node takes pods, so that both start and end together
         Checker(cluster.store, [Seen()])
         await cluster.client.create(JOBS, job(parallelism=2, completions=2, completionMode=mode))
         await cluster.settle(600)
