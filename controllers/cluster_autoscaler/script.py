@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.duration import seconds as parse_duration
+from kubemini.machinery.duration import asked
 
 KEY = "kubemini.dev/provisioning"
 PROVISIONED, FAILED, EXPIRED, REVOKED, PENDING = "provisioned", "failed", "booking-expired", "capacity-revoked", "pending"
@@ -75,12 +75,9 @@ def _seconds(key: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        seconds = float(text) if text.replace(".", "", 1).isdigit() else parse_duration(text)
-    except ValueError:
-        raise BadScript(f'{key}: "{text}" must be a duration such as 30s, 1m30s or 500ms') from None
-    if seconds < 0:
-        raise BadScript(f'{key}: "{text}" must not be negative')
-    return seconds
+        return asked(key, text)
+    except ValueError as wrong:
+        raise BadScript(str(wrong)) from None
 
 
 def _details(text: str | None) -> Mapping[str, str] | None:

@@ -16,7 +16,7 @@ from kubemini.controllers.replica_set.pods import ended, is_available, next_avai
 from kubemini.controllers.replica_set.writing import PodWriter
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.labels import from_label_selector
-from kubemini.runtime.consistency import LAPSE
+from kubemini.runtime.consistency import LAPSE, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
@@ -48,8 +48,7 @@ class DaemonSetController(Controller):
         self._daemons: dict[str, tuple[Tree, str, Daemon]] = {}
         self._backoff: dict[str, tuple[int, dict[str, tuple[float, float]]]] = {}
         """DaemonSet uid → (observed generation, node → (seconds, when a failed pod was deleted last)); a new generation starts afresh."""
-        self._status_writes: dict[str, int] = {}
-        """DaemonSet → the version of its last status that we wrote."""
+        self._status_writes = StatusWrites()
         self._stale = Counter("daemonset_controller_stale_sync_skips_total", "The number of syncs that were skipped because the cache was stale")
         self.families = (self._stale,)
         self._sets.on_change(self._on_set)
@@ -67,7 +66,7 @@ class DaemonSetController(Controller):
         if new is None:
             self._selectors.drop(key)
             self._daemons.pop(key, None)
-            self._status_writes.pop(key, None)
+            self._status_writes.forget(key)
             uid = obj["metadata"]["uid"]
             self._writer.expectations.forget(uid)
             self._backoff.pop(uid, None)
@@ -122,7 +121,7 @@ class DaemonSetController(Controller):
         if daemon_set is None:
             return None
         meta, spec = daemon_set["metadata"], daemon_set["spec"]
-        if int(meta["resourceVersion"]) < self._status_writes.get(key, 0):
+        if self._status_writes.behind(key, meta):
             # The cache will show our last write, and that brings the next pass
             self._stale.inc()
             return LAPSE
@@ -303,7 +302,7 @@ class DaemonSetController(Controller):
 
     async def _write(self, key: str, daemon_set: Tree, status: Tree) -> None:
         written = await self._ctx.client.update_status(DAEMON_SETS, {**daemon_set, "status": status})
-        self._status_writes[key] = int(written["metadata"]["resourceVersion"])
+        self._status_writes.note(key, written)
 
     async def _tell(self, key: str, daemon_set: Tree, daemon: Daemon, *, observed: bool) -> float | None:
         by_node = await self._by_node(daemon_set)

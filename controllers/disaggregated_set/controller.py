@@ -13,7 +13,7 @@ from kubemini.controllers.disaggregated_set.planner import next_step
 from kubemini.controllers.disaggregated_set.status import next_status, scaler_status
 from kubemini.controllers.disaggregated_set.view import DsView, Revision, Scalers, by_revision, initial_of, replicas_of
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, InternalError, NotFound
-from kubemini.runtime.consistency import LAPSE, OwnWrites
+from kubemini.runtime.consistency import LAPSE, OwnWrites, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_uid, key_of
 
@@ -44,8 +44,7 @@ class DisaggregatedSetController(Controller):
         self._services = ctx.informer(SERVICES)
         self._services.add_index("disaggregated-set", _of_set)
         self._writes = {each.resource.storage: OwnWrites(ctx.env, each, self.queue.add) for each in (self._groups, self._scalers, self._services)}
-        self._status_writes: dict[str, int] = {}
-        """Key → resourceVersion of our last status write."""
+        self._status_writes = StatusWrites()
         self._sets.on_change(self._on_set)
         self._groups.on_change(self.enqueue_owner(DISAGGREGATED_SETS))
         self._scalers.on_change(self.enqueue_owner(DISAGGREGATED_SETS))
@@ -55,7 +54,7 @@ class DisaggregatedSetController(Controller):
             self.queue.add(key_of(new))
         elif old is not None:
             key = key_of(old)
-            self._status_writes.pop(key, None)
+            self._status_writes.forget(key)
             for writes in self._writes.values():
                 writes.forget(key)
 
@@ -68,7 +67,7 @@ class DisaggregatedSetController(Controller):
             return None
         owner = DsView(tree)
         shown = all(writes.shown(key) for writes in self._writes.values())
-        if not shown or int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
+        if not shown or self._status_writes.behind(key, owner.meta):
             return LAPSE
         await self._remove_slices(owner)
         scalers = await self._reconcile_scalers(owner)
@@ -299,4 +298,4 @@ class DisaggregatedSetController(Controller):
         status = next_status(owner, owned, scalers, now)
         if status != owner.status:
             written = await client.update_status(DISAGGREGATED_SETS, {**owner.tree, "status": status})
-            self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
+            self._status_writes.note(owner.key, written)

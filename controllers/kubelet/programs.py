@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, replace
 
 from kubemini.api.trees import Tree
-from kubemini.machinery.duration import seconds as parse_duration
+from kubemini.machinery.duration import asked
 from kubemini.machinery.memo import by_identity
 
 PREFIX = "kubemini.dev/"
@@ -106,12 +106,9 @@ def _seconds(annotations: Tree, name: str) -> float | None:
     if text is None:
         return None
     try:
-        seconds = float(text) if text.replace(".", "", 1).isdigit() else parse_duration(text)
-    except ValueError:
-        raise BadAnnotation(f'kubemini.dev/{name}: "{text}" must be a duration such as 30s, 1m30s or 500ms') from None
-    if seconds < 0:
-        raise BadAnnotation(f'kubemini.dev/{name}: "{text}" must not be negative')
-    return seconds
+        return asked(PREFIX + name, text)
+    except ValueError as wrong:
+        raise BadAnnotation(str(wrong)) from None
 
 
 def attempt_of(pod: Tree, restarts: int) -> int:

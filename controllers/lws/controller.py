@@ -20,7 +20,7 @@ from kubemini.controllers.lws.services import headless
 from kubemini.controllers.lws.status import count, next_status
 from kubemini.controllers.lws.view import LwsView, is_shared
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, InternalError, NotFound
-from kubemini.runtime.consistency import LAPSE, OwnWrites
+from kubemini.runtime.consistency import LAPSE, OwnWrites, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import key_of
 
@@ -73,8 +73,7 @@ class LeaderWorkerSetController(Controller):
         self._stateful_writes = OwnWrites(ctx.env, self._caches.stateful, self.queue.add)
         self._revision_writes = OwnWrites(ctx.env, self._caches.revisions, self.queue.add)
         self._applied: dict[str, _Applied] = {}
-        self._status_writes: dict[str, int] = {}
-        """Key → resourceVersion of our last status write."""
+        self._status_writes = StatusWrites()
         self._caches.sets.on_change(self._on_set)
         self._caches.stateful.on_change(self._on_stateful_set)
         self._caches.services.on_change(self.enqueue_owner(LEADER_WORKER_SETS))
@@ -88,7 +87,7 @@ class LeaderWorkerSetController(Controller):
         elif old is not None:
             key = key_of(old)
             self._applied.pop(key, None)
-            self._status_writes.pop(key, None)
+            self._status_writes.forget(key)
             self._stateful_writes.forget(key)
             self._revision_writes.forget(key)
 
@@ -137,7 +136,7 @@ class LeaderWorkerSetController(Controller):
 
     def _caught_up(self, owner: LwsView) -> bool:
         key = owner.key
-        if int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
+        if self._status_writes.behind(key, owner.meta):
             return False
         return self._stateful_writes.shown(key) and self._revision_writes.shown(key)
 
@@ -238,7 +237,7 @@ class LeaderWorkerSetController(Controller):
             if new.said is not None:
                 self._say(owner, *new.said, "Update")
             written = await self._ctx.client.update_status(LEADER_WORKER_SETS, {**owner.tree, "status": new.status})
-            self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
+            self._status_writes.note(owner.key, written)
         return counts.update_done(owner)
 
     def _say(self, owner: LwsView, reason: str, message: str, action: str, type_: str = "Normal", *, related: Tree | None = None) -> None:

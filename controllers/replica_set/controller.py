@@ -13,7 +13,7 @@ from kubemini.controllers.replica_set.status import calculated
 from kubemini.controllers.replica_set.writing import PodTemplate, PodWriter
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.labels import Selector, from_label_selector, from_labels
-from kubemini.runtime.consistency import LAPSE
+from kubemini.runtime.consistency import LAPSE, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
@@ -51,8 +51,7 @@ class ReplicaSetController(Controller):
         self._writer = PodWriter(ctx)
         self._selectors = SelectorIndex()
         self._templates: dict[str, tuple[Tree, PodTemplate]] = {}
-        self._status_writes: dict[str, int] = {}
-        """Key of a set → resourceVersion of our last status write."""
+        self._status_writes = StatusWrites()
         self._metrics = Metrics()
         if self._resource != REPLICATION_CONTROLLERS:
             self.families = self._metrics.all()
@@ -71,7 +70,7 @@ class ReplicaSetController(Controller):
         if new is None:
             self._selectors.drop(key)
             self._templates.pop(obj["metadata"]["uid"], None)
-            self._status_writes.pop(key, None)
+            self._status_writes.forget(key)
         elif old is None or old["spec"].get("selector") is not new["spec"].get("selector"):
             self._selectors.put(key, new["metadata"]["namespace"], selector_of(new))
         if new is not None and old is not None and old["metadata"]["uid"] != new["metadata"]["uid"]:
@@ -110,7 +109,7 @@ class ReplicaSetController(Controller):
         owner = self._sets.get_key(key)
         if owner is None:
             return None
-        if int(owner["metadata"]["resourceVersion"]) < self._status_writes.get(key, 0):
+        if self._status_writes.behind(key, owner["metadata"]):
             # The cache will show our last write, and that brings the next pass
             self._metrics.stale.inc()
             return LAPSE
@@ -132,7 +131,7 @@ class ReplicaSetController(Controller):
         status = calculated(owner, active, terminating, failure, now, self._ctx.env.stamp())
         if status != (owner.get("status") or {}):
             written = await self._ctx.client.update_status(self._resource, {**owner, "status": status})
-            self._status_writes[key] = int(written["metadata"]["resourceVersion"])
+            self._status_writes.note(key, written)
         if refusal is not None:
             raise refusal
         min_ready = owner["spec"].get("minReadySeconds", 0)

@@ -21,7 +21,7 @@ from kubemini.controllers.stateful_set.templates import Chosen, choose
 from kubemini.controllers.stateful_set.view import SetView, selector_of
 from kubemini.controllers.stateful_set.writes import Writes
 from kubemini.machinery.errors import ApiStatus
-from kubemini.runtime.consistency import LAPSE, OwnWrites
+from kubemini.runtime.consistency import LAPSE, OwnWrites, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
@@ -49,8 +49,7 @@ class StatefulSetController(Controller):
         self._pod_writes = OwnWrites(ctx.env, self._pods, self.queue.add)
         self._revision_writes = OwnWrites(ctx.env, ctx.informer(CONTROLLER_REVISIONS), self.queue.add)
         self._claim_writes = OwnWrites(ctx.env, ctx.informer(PERSISTENT_VOLUME_CLAIMS), self.queue.add)
-        self._status_writes: dict[str, int] = {}
-        """Key of a set → resourceVersion of our last status write."""
+        self._status_writes = StatusWrites()
         self._metrics = Metrics()
         self.families = self._metrics.all()
         self._history = History(ctx)
@@ -83,7 +82,7 @@ class StatefulSetController(Controller):
         self.queue.add(key_of(new))
 
     def _forget(self, key: str) -> None:
-        self._status_writes.pop(key, None)
+        self._status_writes.forget(key)
         self._pod_writes.forget(key)
         self._revision_writes.forget(key)
         self._claim_writes.forget(key)
@@ -146,7 +145,7 @@ class StatefulSetController(Controller):
 
     def _caught_up(self, owner: SetView) -> bool:
         key = owner.key
-        if int(owner.meta["resourceVersion"]) < self._status_writes.get(key, 0):
+        if self._status_writes.behind(key, owner.meta):
             return False
         return self._pod_writes.shown(key) and self._revision_writes.shown(key) and self._claim_writes.shown(key)
 
@@ -241,7 +240,7 @@ class StatefulSetController(Controller):
         if not draft.differs(owner.status):
             return
         written = await self._ctx.client.update_status(STATEFUL_SETS, {**owner.tree, "status": draft.render()})
-        self._status_writes[owner.key] = int(written["metadata"]["resourceVersion"])
+        self._status_writes.note(owner.key, written)
 
     async def _cut_history(self, owner: SetView, ordered: list[Tree], chosen: Chosen, found: Sequence[Tree]) -> None:
         if len(ordered) <= 1:

@@ -64,6 +64,21 @@ def seconds(text: str) -> float:
     return parse(text) / SECOND
 
 
+def asked(key: str, text: str) -> float:
+    """Return the seconds that an annotation asks for: a duration, or a bare number of seconds. Raise ValueError, which names the key and the mend.
+
+    >>> asked("example.com/after", "1.5"), asked("example.com/after", "1m")
+    (1.5, 60.0)
+    """
+    try:
+        found = float(text) if text.replace(".", "", 1).isdigit() else seconds(text)
+    except ValueError:
+        raise ValueError(f'{key}: "{text}" must be a duration such as 30s, 1m30s or 500ms') from None
+    if found < 0:
+        raise ValueError(f'{key}: "{text}" must not be negative')
+    return found
+
+
 def shown(nanoseconds: int) -> str:
     """Return a duration as Go and metav1.Duration print it.
 

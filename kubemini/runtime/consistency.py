@@ -106,6 +106,25 @@ class OwnWrites:
                     self._wake(owner)
 
 
+class StatusWrites:
+    """The versions of the last statuses that a controller wrote of its objects, by key: a pass on an older state is skipped, the cache will show the newer one."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, int] = {}
+
+    def note(self, key: str, written: Tree) -> None:
+        """Remember an object as the API returned it."""
+        self._versions[key] = int(written["metadata"]["resourceVersion"])
+
+    def behind(self, key: str, meta: Tree) -> bool:
+        """Tell whether a cached object, by its metadata, is older than its last status."""
+        return int(meta["resourceVersion"]) < self._versions.get(key, 0)
+
+    def forget(self, key: str) -> None:
+        """Its object is gone."""
+        self._versions.pop(key, None)
+
+
 def _shows(cached: Tree | None, write: _Write) -> bool:
     if cached is None:
         return write.version == 0

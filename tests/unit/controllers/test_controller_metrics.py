@@ -12,6 +12,7 @@ from kubemini.controllers.autoscaling.metrics import Monitor
 from kubemini.controllers.endpoints.metrics import Metrics as EndpointMetrics
 from kubemini.controllers.endpoints.planning import Identity, Plan, Ports, identity, plan
 from kubemini.controllers.replica_set.metrics import Metrics as SetMetrics
+from kubemini.runtime.consistency import StatusWrites
 from kubemini.runtime.env import to_stamp
 from kubemini.runtime.telemetry import Family, Gauge, Histogram
 from kubemini.sim.cluster import SimCluster, simulate
@@ -152,19 +153,19 @@ def test_a_set_is_not_looked_at_before_its_last_status_shows(loop: str, resource
         client = cluster.client
         await cluster.settle()
         (ahead,) = (each for each in cluster.managers["kube-controller-manager"].controllers if each.name == loop)
-        writes: Any = vars(ahead)["_status_writes"]
+        writes: StatusWrites = vars(ahead)["_status_writes"]
         template = {"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"a": "b"}, "containers": [{"name": "c", "image": "i"}]}}
         owner = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}}
         await client.create(NODES, {"metadata": {"name": "n"}})
         made = await client.create(resource, owner)
         await cluster.settle()
         before = len(await client.list(PODS, "default"))
-        writes["default/r"] = int(made["metadata"]["resourceVersion"]) + 1000
+        writes.note("default/r", {"metadata": {"resourceVersion": str(int(made["metadata"]["resourceVersion"]) + 1000)}})
         await client.patch(resource, "r", {"spec": change}, namespace="default")
         await cluster.env.sleep(1)
         skipped = samples(families(cluster)[f"{loop}_controller_stale_sync_skips_total"])
         kept = len(await client.list(PODS, "default"))
-        del writes["default/r"]
+        writes.forget("default/r")
         await cluster.settle()
         return skipped, kept - before, len(await client.list(PODS, "default")) > before
 
