@@ -108,6 +108,18 @@ def test_a_suspended_job_without_completions_completes_without_a_start() -> None
     assert status["completionTime"]
 
 
+async def changed_while_suspended(cluster: SimCluster, spec: Tree) -> list[Tree]:
+    """Suspend a Job, change it and resume it; return its status before it is resumed, and at the end."""
+    await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
+    await cluster.settle(20)
+    await cluster.client.patch(JOBS, "j", {"spec": spec}, namespace="default")
+    await cluster.settle(200)
+    waiting = await status_of(cluster)
+    await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False}}, namespace="default")
+    await cluster.settle(60)
+    return [waiting, await status_of(cluster)]
+
+
 def test_a_job_that_ends_while_it_is_suspended_waits_for_its_start() -> None:
     """A suspended Job that meets its end by a changed spec has the interim condition alone, for an end needs a start: it follows once the Job is resumed."""
 
@@ -116,14 +128,7 @@ def test_a_job_that_ends_while_it_is_suspended_waits_for_its_start() -> None:
         await cluster.settle(20)
         await say(cluster, (await cluster.list("pod"))[0], "Succeeded", **ended(0))
         await cluster.settle(20)
-        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
-        await cluster.settle(20)
-        await cluster.client.patch(JOBS, "j", {"spec": {"completions": 1, "parallelism": 1}}, namespace="default")
-        await cluster.settle(200)
-        found = [await status_of(cluster)]
-        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False}}, namespace="default")
-        await cluster.settle(60)
-        return [*found, await status_of(cluster)]
+        return await changed_while_suspended(cluster, {"completions": 1, "parallelism": 1})
 
     waiting, end = played(scenario)
     assert [each["type"] for each in waiting["conditions"]] == ["Suspended", "SuccessCriteriaMet"]
@@ -140,14 +145,7 @@ def test_a_job_that_fails_while_it_is_suspended_waits_for_its_start() -> None:
         await cluster.settle(20)
         await say(cluster, (await cluster.list("pod"))[0], "Failed", **ended(1))
         await cluster.settle(5)
-        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": True}}, namespace="default")
-        await cluster.settle(20)
-        await cluster.client.patch(JOBS, "j", {"spec": {"backoffLimit": 0}}, namespace="default")
-        await cluster.settle(200)
-        found = [await status_of(cluster)]
-        await cluster.client.patch(JOBS, "j", {"spec": {"suspend": False}}, namespace="default")
-        await cluster.settle(60)
-        return [*found, await status_of(cluster)]
+        return await changed_while_suspended(cluster, {"backoffLimit": 0})
 
     waiting, end = played(scenario)
     assert [each["type"] for each in waiting["conditions"]] == ["Suspended", "FailureTarget"]
