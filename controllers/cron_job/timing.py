@@ -69,32 +69,29 @@ def missed(cron_job: Tree, table: Timetable, now: float, *, deadline: bool) -> M
     gap = round(second - first)
     if gap < 1:
         raise TimingError("time difference between two schedules is less than 1 second")
-    # The gap of two runs tells about how many were missed, and where to begin the search for the latest
+    # The gap of the first two runs tells about how many were missed, and where to begin the search for the latest: where runs lie so far apart that the search
+    # begins after all of them, none is made up for, as upstream
     count = int((now - first) // gap) + 1
-    behind = 2
-    while True:
-        latest = None
-        start = max(first + (count - behind) * gap, first)
-        moment = first if start == first else table.next(start)
-        while moment <= now:
-            latest = moment
-            moment = table.next(moment)
-        if latest is not None:
-            return Missed(earliest, latest, count)
-        behind *= 2
+    latest = None
+    moment = table.next(first + (count - 2) * gap)
+    while moment <= now:
+        latest = moment
+        moment = table.next(moment)
+    return Missed(earliest, latest, count)
 
 
 def wait(cron_job: Tree, table: Timetable, now: float) -> float:
     """Return in how many seconds the next run is due to be looked at; not positive when it is due."""
     try:
         found = missed(cron_job, table, now, deadline=False)
-        base = found.latest if found.latest is not None else found.earliest
+        base = found.latest if found.latest is not None else now if found.count else found.earliest
     except TimingError:
         base = now
     try:
         return table.next(base) + LATE - now
     except TimingError:
-        return float(10 * 365 * 86400)
+        # The pass says what is wrong
+        return 0.0
 
 
 def zone_problem(spec: Tree) -> str | None:

@@ -47,12 +47,12 @@ def collect(
     verdict: Verdict | None,
     removed: Sequence[Tree],
     ignored: Collection[str],
-    failed_indexes: list[int] | None,
+    settled: Collection[int] | None,
     removing: Collection[str] = (),
 ) -> Ended:
     """Return what a pass accounts for.
 
-    `removed` are the active pods that the verdict's deletion took; `removing` names pods that were counted, and whose finalizer is gone although the cache does not show it yet.
+    `settled` are the indexes that get no more pods, completed or given up; None where failed pods wait for no replacement. `removed` are the active pods that the verdict's deletion took; `removing` names pods that were counted, and whose finalizer is gone although the cache does not show it yet.
     """
     found = Ended()
     known = job.uncounted_uids
@@ -62,7 +62,7 @@ def collect(
             found.succeeded.append(pod["metadata"]["uid"])
         found.release.append(pod)
     found.release += counts.counted_already
-    kept = _kept_for_replacement(job, counts, failed_indexes) if failed_indexes is not None and not ending else {}
+    kept = _kept_for_replacement(counts, settled) if settled is not None and not ending else {}
     new = {pod["metadata"]["uid"] for pod in counts.failed}
     for pod in counts.failed_tracked:
         uid = pod["metadata"]["uid"]
@@ -90,11 +90,13 @@ def collect(
     return found
 
 
-def _kept_for_replacement(job: JobView, counts: Counts, failed_indexes: list[int]) -> dict[str, None]:
+def _kept_for_replacement(counts: Counts, settled: Collection[int]) -> dict[str, None]:
     """Return the failed pods that keep their finalizer because their replacement still has to take their counts over."""
-    active = {index_of(pod) for pod in counts.active}
-    over = set(failed_indexes)
-    return {pod["metadata"]["uid"]: None for index, pod in last_failures(counts.failed_tracked).items() if index not in active and index not in over}
+    failures = last_failures(counts.failed_tracked)
+    if not failures:
+        return {}
+    served = {index_of(pod) for pod in counts.active} | set(settled)
+    return {pod["metadata"]["uid"]: None for index, pod in failures.items() if index not in served}
 
 
 class Accounting:

@@ -260,7 +260,8 @@ class JobController(Controller):
         draft.completed_indexes = indexes.text(completed) if job.indexed else draft.completed_indexes
         if failed_indexes is not None:
             draft.failed_indexes = indexes.text(failed_indexes)
-        ended = collect(job, counts, verdict, removed, ignored, None if memory.closing else failed_indexes, memory.removing)
+        settled = None if failed_indexes is None or memory.closing else [*failed_indexes, *completed]
+        ended = collect(job, counts, verdict, removed, ignored, settled, memory.removing)
         await self._account(job, draft, ended, verdict, memory, record, stamp)
         if matches:
             self._count_matches(job, ended, matches)
@@ -378,7 +379,7 @@ class JobController(Controller):
         if owner is None:
             if not self._claims.claimants(pod, self._jobs):
                 await self._release([pod])
-        elif owner["kind"] == "Job" and not await self._lives(owner, pod["metadata"]["namespace"]):
+        elif _is_job(owner) and not await self._lives(owner, pod["metadata"]["namespace"]):
             await self._release([pod])
 
     async def _lives(self, owner: Tree, namespace: str) -> bool:
@@ -404,7 +405,7 @@ class JobController(Controller):
         """Take the finalizer from pods whose Job is gone: it vanished while nobody watched."""
         for pod in self._pods.list():
             owner = controller_of(pod)
-            if owner is not None and owner["kind"] == "Job" and tracked(pod):
+            if owner is not None and _is_job(owner) and tracked(pod):
                 job = self._jobs.get(owner["name"], pod["metadata"]["namespace"])
                 if job is None or job["metadata"]["uid"] != owner["uid"]:
                     await self._release([pod])
@@ -471,6 +472,11 @@ class JobController(Controller):
             return None
         # Whole seconds: startTime is truncated, so the deadline is never early
         return max(started + deadline - now, 0.0) + 0.001 if started + deadline > now else None
+
+
+def _is_job(owner: Tree) -> bool:
+    """Tell whether an owner is one of ours, and no other API's Job."""
+    return (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1")
 
 
 def _matters(old: Tree, new: Tree) -> bool:

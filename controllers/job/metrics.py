@@ -101,9 +101,8 @@ class Metrics:
         self.pods_finished.inc(mode, "failed", by=max(after.get("failed", 0) - before.get("failed", 0), 0))
 
     def ended(self, job: JobView, verdict: Verdict) -> None:
-        """Count a Job that has finished; a success has no reason here."""
-        result, reason = ("failed", verdict.reason) if verdict.failure else ("succeeded", "")
-        self.finished.inc(_mode(job), result, reason)
+        """Count a Job that has finished, and why."""
+        self.finished.inc(_mode(job), "failed" if verdict.failure else "succeeded", verdict.reason)
 
 
 def _mode(job: JobView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
@@ -17,6 +18,8 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 INDEX_ENV = "JOB_COMPLETION_INDEX"
+MAX_COUNTER = 2**31 - 1
+"""Counting annotations above are not believed."""
 NAME_LIMIT = 63
 SUFFIX = 5
 
@@ -134,24 +137,34 @@ def index_of(pod: Tree) -> int | None:
 
 
 def counter(pod: Tree, annotation: str) -> int:
-    """Return a counting annotation, 0 when absent or unreadable."""
+    """Return a counting annotation, 0 when absent, unreadable or too large."""
     text = (pod["metadata"].get("annotations") or {}).get(annotation, "0")
-    return int(text) if is_decimal(text) else 0
+    return int(text) if is_decimal(text) and int(text) <= MAX_COUNTER else 0
 
 
 def finished_at(pod: Tree) -> float:
-    """Return when a pod ended, in Unix seconds: its last container's end, else when it stopped being Ready, else its deletion, else its creation."""
+    """Return when a pod ended, in Unix seconds: its last container's or sidecar's end, else when it stopped being Ready, else its deletion, else its creation."""
     status, meta = pod.get("status") or {}, pod["metadata"]
-    containers = status.get("containerStatuses") or ()
-    ends = [end["finishedAt"] for each in containers if (end := (each.get("state") or {}).get("terminated")) and end.get("finishedAt")]
-    if ends and len(ends) == len(containers):
-        return max(from_stamp(end) for end in ends)
+    ends = _ends(status.get("containerStatuses") or ())
+    sidecars = {each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"}
+    if sidecars:
+        # Where a container has not ended, the ends of all sidecars tell
+        last = _ends([each for each in status.get("initContainerStatuses") or () if each["name"] in sidecars])
+        ends = None if last is None else [*(ends or ()), *last]
+    if ends:
+        return max(ends)
     for condition in status.get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "False" and condition.get("lastTransitionTime"):
             return from_stamp(condition["lastTransitionTime"])
     if "deletionTimestamp" in meta:
         return from_stamp(meta["deletionTimestamp"]) - (meta.get("deletionGracePeriodSeconds") or 0)
     return from_stamp(meta["creationTimestamp"])
+
+
+def _ends(containers: Sequence[Tree]) -> list[float] | None:
+    """Return when containers ended, None when one of them has not."""
+    ends = [end["finishedAt"] for each in containers if (end := (each.get("state") or {}).get("terminated")) and end.get("finishedAt")]
+    return [from_stamp(end) for end in ends] if len(ends) == len(containers) else None
 
 
 def restarts(pod: Tree) -> int:

@@ -136,10 +136,9 @@ class Verdicts(_OfJobs):
 def succeeds_by_policy(job: Tree) -> bool:
     """Tell whether a rule of the success policy is satisfied by the completed indexes of the status."""
     completed = set(indexes.parse((job.get("status") or {}).get("completedIndexes")))
-    for rule in (job["spec"].get("successPolicy") or {}).get("rules") or ():
-        wanted = set(indexes.parse(rule["succeededIndexes"])) if "succeededIndexes" in rule else None
-        done = len(completed if wanted is None else completed & wanted)
-        if done and done >= rule.get("succeededCount", len(wanted or ())):
+    for rule in (job["spec"].get("successPolicy") or {}).get("rules") or () if completed else ():
+        wanted = set(indexes.parse(rule["succeededIndexes"])) if "succeededIndexes" in rule else completed
+        if wanted and len(completed & wanted) >= rule.get("succeededCount", len(wanted)):
             return True
     return False
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import CRON_JOBS, JOBS, NODES
+from kubemini.api.resources import CRON_JOBS, EVENTS, JOBS, NODES
 from kubemini.controllers.cron_job.jobs import make_job, surplus
 from kubemini.controllers.cron_job.timing import LATE, Timetable, missed, rfc1123, wait
 from kubemini.runtime.env import from_stamp, to_stamp
@@ -34,13 +34,16 @@ def latest(tree: dict[str, Any], now: str, *, deadline: bool = True) -> tuple[st
         ("*/10 * * * *", "2026-01-01T00:10:00Z", "2026-01-01T00:19:00Z", (None, 0)),
         ("*/10 * * * *", None, "2026-01-01T01:05:00Z", ("2026-01-01T01:00:00Z", 6)),
         ("@every 7s", "2026-01-01T00:10:00Z", "2026-01-01T00:10:30Z", ("2026-01-01T00:10:28Z", 4)),
-        ("0 6,18 * * 1-5", "2026-01-01T18:00:00Z", "2026-01-04T12:00:00Z", ("2026-01-02T18:00:00Z", 5)),
+        ("30 6-16/4 * * 1-5", "2026-01-01T06:30:00Z", "2026-01-02T10:31:00Z", ("2026-01-02T10:30:00Z", 7)),
+        ("@every 1h", "2026-01-01T00:01:00Z", "2026-01-08T00:00:00Z", ("2026-01-07T23:01:00Z", 167)),
+        ("0 6,18 * * 1-5", "2026-01-01T18:00:00Z", "2026-01-04T12:00:00Z", (None, 5)),
+        ("30 10,11,12 * * 1-5", "2026-01-01T10:30:00Z", "2026-01-02T16:30:00Z", (None, 30)),
         ("0 0 1 1 *", "2020-06-01T00:00:00Z", "2026-03-01T00:00:00Z", ("2026-01-01T00:00:00Z", 6)),
         ("* * * * *", "2020-06-01T00:00:00Z", "2026-01-01T00:00:30Z", ("2026-01-01T00:00:00Z", 2_937_600)),
     ],
 )
 def test_the_latest_missed_run(schedule: str, last: str | None, now: str, expected: tuple[str | None, int]) -> None:
-    """Of all runs missed since the last one (or the creation) only the latest counts, also where runs are unevenly apart."""
+    """Of all runs missed since the last one (or the creation) only the latest counts; where runs are unevenly apart it may be none, by the gap of the first two."""
     assert latest(cron_job(schedule, last), now) == expected
 
 
@@ -57,6 +60,28 @@ def test_the_next_look_is_just_after_the_next_run() -> None:
     tree = cron_job("*/10 * * * *")
     assert wait(tree, Timetable.of(tree["spec"]), from_stamp("2026-01-01T00:09:00Z")) == pytest.approx(60 + LATE)
     assert wait(tree, Timetable.of(tree["spec"]), from_stamp("2026-01-01T00:10:01Z")) == pytest.approx(599 + LATE)
+
+
+def test_after_missed_runs_that_are_not_made_up_for_the_next_look_counts_from_now() -> None:
+    """Missed runs of which none is started do not bring the CronJob back before its next run."""
+    tree = cron_job("30 10,11,12 * * 1-5", "2026-01-01T10:30:00Z")
+    assert wait(tree, Timetable.of(tree["spec"]), from_stamp("2026-01-02T16:30:00Z")) == pytest.approx(66 * 3600 + LATE)
+
+
+def test_a_changed_schedule_that_is_never_due_is_looked_at_at_once() -> None:
+    """A schedule without any run keeps nobody waiting: the pass over it says that it is invalid."""
+
+    async def scenario(cluster: SimCluster) -> list[tuple[str, str]]:
+        tree = cron_job("0 * * * *")
+        tree["metadata"] = {"name": "c", "namespace": "default"}
+        await cluster.client.create(CRON_JOBS, {"apiVersion": "batch/v1", "kind": "CronJob", **tree})
+        await cluster.settle(10)
+        await cluster.client.patch(CRON_JOBS, "c", {"spec": {"schedule": "59 23 31 2 *"}}, namespace="default")
+        await cluster.settle(10)
+        return [(each["reason"], each["message"]) for each in await cluster.client.list(EVENTS, "default")]
+
+    message = "invalid schedule: 59 23 31 2 * : time difference between two schedules is less than 1 second"
+    assert simulate(scenario, controllers="service-accounts,job,cron-job") == [("InvalidSchedule", message)]
 
 
 def test_names_and_stamps_follow_the_scheduled_time() -> None:

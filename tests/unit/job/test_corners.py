@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kubemini.api.resources import EVENTS, JOBS, PODS, VALIDATING_ADMISSION_POLICIES, Resource
 from kubemini.api.trees import Tree
-from kubemini.sim.cluster import SimCluster
+from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.testing.invariants.job import condition
 from tests.unit.job.test_known_bugs import played, say, status_of
-from tests.unit.job.test_runs import job
+from tests.unit.job.test_runs import CONTROLLERS, job
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -233,3 +233,38 @@ def test_creations_start_slowly() -> None:
     assert (indexes, status["active"]) == (["0", "2"], 2)
     named = refusals[0]["message"].removeprefix('Error creating: pods "j-1-').split('"')[0]
     assert len(named) == 5, "what is refused after it was named is spoken of by its name"
+
+
+def test_pods_of_another_apis_job_keep_the_finalizer() -> None:
+    """A pod that a Job of another API controls is none of ours, whatever finalizers it carries."""
+
+    async def scenario(cluster: SimCluster) -> Tree:
+        owner = {"apiVersion": "example.com/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+        meta = {"name": "theirs", "namespace": "default", "finalizers": [TRACKING], "ownerReferences": [owner]}
+        await cluster.client.create(PODS, {"metadata": meta, "spec": job()["spec"]["template"]["spec"]})
+        await cluster.settle(20)
+        await cluster.restart("kube-controller-manager")
+        await cluster.settle(20)
+        return await cluster.get("pod/theirs")
+
+    without = CONTROLLERS.replace("garbage-collector,", "")
+    assert simulate(scenario, fleet="cpu:1", controllers=without)["metadata"]["finalizers"] == [TRACKING]
+
+
+def test_a_failed_pod_whose_index_has_succeeded_waits_for_no_replacement() -> None:
+    """With a limit per index a failed pod is kept to hand its count on to the next of its index: once that one has succeeded, it is counted, though others run on."""
+
+    async def scenario(cluster: SimCluster) -> tuple[Tree, Tree]:
+        await cluster.client.create(JOBS, job(completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1))
+        await cluster.settle(20)
+        (first,) = [pod for pod in await cluster.list("pod") if pod["metadata"]["labels"][INDEX] == "0"]
+        await say(cluster, first, "Failed")
+        meta = {name: first["metadata"][name] for name in ("labels", "annotations", "ownerReferences", "finalizers", "namespace")}
+        next_ = await cluster.client.create(PODS, {"metadata": {**meta, "name": "next"}, "spec": first["spec"], "status": {}})
+        await say(cluster, next_, "Succeeded")
+        await cluster.settle(5)
+        return await status_of(cluster), await cluster.get(f"pod/{first['metadata']['name']}")
+
+    status, first = played(scenario)
+    assert (status["completedIndexes"], status["active"], status.get("failed", 0), status["failedIndexes"]) == ("0", 1, 1, "")
+    assert "finalizers" not in first["metadata"]

@@ -123,9 +123,11 @@ def test_what_an_indexed_job_counts() -> None:
 
 
 def test_what_a_success_counts() -> None:
-    """A success is counted without a reason, and that no pod failed is said too."""
+    """A success is counted by its reason as a failure is, and that no pod failed is said too."""
+    _, _, found = play(job(completionMode="Indexed", completions=2, successPolicy={"rules": [{"succeededIndexes": "0"}]}))
+    assert found["jobs_finished_total"] == {("Indexed", "succeeded", "SuccessPolicy"): 1}
     _, _, found = play(job())
-    assert found["jobs_finished_total"] == {("NonIndexed", "succeeded", ""): 1}
+    assert found["jobs_finished_total"] == {("NonIndexed", "succeeded", "CompletionsReached"): 1}
     assert found["job_pods_finished_total"] == {("NonIndexed", "succeeded"): 1, ("NonIndexed", "failed"): 0}
 
 
