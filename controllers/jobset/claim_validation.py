@@ -7,6 +7,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.jobset import volumes
+from kubemini.controllers.jobset.printing import printed_claim_spec, printed_roles
 from kubemini.controllers.jobset.view import Role
 from kubemini.machinery.errors import FieldError, invalid
 from kubemini.machinery.names import dns1123_subdomain, errors
@@ -49,7 +50,11 @@ def _mounted(trees: list[Tree], roles: list[Role], name: str) -> Errors:
                 field = f"spec.replicatedJobs[{position}].template.spec.template.spec.volumes[{index}].name"
                 yield invalid(field, name, f"volume name conflicts with VolumeClaimPolicy template name: {name}")
     if not any(volumes.mounts(role.pod_spec, name) for role in roles):
-        yield invalid("spec.replicatedJobs", trees, f"replicatedJob containers don't have a matching volumeMount: {name} from VolumeClaimPolicies")
+        yield invalid(
+            "spec.replicatedJobs",
+            printed_roles(trees),
+            f"replicatedJob containers don't have a matching volumeMount: {name} from VolumeClaimPolicies",
+        )
 
 
 def _existing(existing: Tree, template: Tree, policy: Tree, field: str, policy_field: str) -> Errors:
@@ -61,7 +66,7 @@ def _existing(existing: Tree, template: Tree, policy: Tree, field: str, policy_f
     if not _covered(form(template).get("spec"), form(existing).get("spec")):
         claim = existing["metadata"]
         yield invalid(
-            f"{field}.spec", template.get("spec") or {}, f"spec does not match existing PVC {claim['name']} in namespace {claim['namespace']}"
+            f"{field}.spec", printed_claim_spec(template), f"spec does not match existing PVC {claim['name']} in namespace {claim['namespace']}"
         )
     if (kept := volumes.retention(policy)) and kept != "Retain":
         yield invalid(f"{policy_field}.retentionPolicy.whenDeleted", kept, "retentionPolicy must be retain when PVC exists")

@@ -24,6 +24,7 @@ from kubemini.controllers.jobset.resuming import resumed
 from kubemini.controllers.jobset.status import StatusDraft
 from kubemini.controllers.jobset.view import JobSetView, Role, job_name
 from kubemini.machinery.errors import AlreadyExists, ApiStatus, Conflict, NotFound
+from kubemini.machinery.gotext import formatted
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 
@@ -217,13 +218,14 @@ class JobSetController(Controller):
         written = await self._ctx.client.update_status(JOB_SETS, {**js.tree, "status": draft.render()})
         memory.written = int(written["metadata"]["resourceVersion"])
         for event in draft.events:
-            self._say(js, *event)
+            self._say(written, *event)
         if draft.ended:
             counter = self.metrics.completed if draft.ended == names.COMPLETED else self.metrics.failed
             counter.inc(js.name, js.namespace)
 
-    def _say(self, js: JobSetView, type_: str, reason: str, message: str) -> None:
-        self._ctx.recorder.acted(js.tree, type_, reason, message, action="Reconciling")
+    def _say(self, js: Tree, type_: str, reason: str, message: str) -> None:
+        """Say something about a JobSet. Upstream hands its text over as a format, so a percent sign in it (of an API's refusal) is garbled."""
+        self._ctx.recorder.acted(js, type_, reason, formatted(message), action="Reconciling")
 
     # ------------------------------------------------------------------ the end
 
@@ -261,8 +263,14 @@ class JobSetController(Controller):
         """Make the claims that are missing; one that exists is never changed."""
         if not js.spec.get("volumeClaimPolicies"):
             return
-        missing = [claim for claim in volumes.claims(js.tree) if self._claims.get(claim["metadata"]["name"], js.namespace) is None]
-        await self._each(lambda claim: self._offer(js, PERSISTENT_VOLUME_CLAIMS, claim, names.PVC_CREATION_FAILED), missing)
+
+        async def offer(policy: Tree) -> None:
+            """A claim that is refused keeps the later ones of its policy waiting, not those of the others."""
+            for claim in volumes.claims(js.tree, policy):
+                if self._claims.get(claim["metadata"]["name"], js.namespace) is None:
+                    await self._offer(js, PERSISTENT_VOLUME_CLAIMS, claim, names.PVC_CREATION_FAILED)
+
+        await self._each(offer, js.spec["volumeClaimPolicies"])
 
     async def _offer(self, js: JobSetView, resource: Resource, obj: Tree, reason: str) -> None:
         try:
@@ -270,7 +278,7 @@ class JobSetController(Controller):
         except AlreadyExists:
             return
         except ApiStatus as refused:
-            self._say(js, "Warning", reason, refused.message)
+            self._say(js.tree, "Warning", reason, refused.message)
             raise
 
     # ------------------------------------------------------------------ Jobs
@@ -297,7 +305,7 @@ class JobSetController(Controller):
                     first = first or refused
                 await self._breathe(js)
             if first is not None:
-                self._say(js, "Warning", names.JOB_CREATION_FAILED, "\n".join(problems))
+                self._say(js.tree, "Warning", names.JOB_CREATION_FAILED, "\n".join(problems))
                 raise first
 
     async def _create_job(self, js: JobSetView, job: Tree) -> None:

@@ -57,19 +57,18 @@ class PlacementController(Controller):
             pod for pod in self._pods.by_index("exclusive-job", _job_of(leader)[0]) if controller_uid(pod) == owner and not exclusive.is_leader(pod)
         ]
         domain = self._domain(leader, topology_key)
-        astray = [pod for pod in followers if (pod["spec"].get("nodeSelector") or {}).get(topology_key) != domain]
-        if not astray:
+        if all((pod["spec"].get("nodeSelector") or {}).get(topology_key) == domain for pod in followers):
             return None
-        if domain is None:
+        if not domain:
             raise Stalled("leader topology is unknown (node not found)")
         await self._remove(followers)
         return None
 
-    def _domain(self, leader: Tree, topology_key: str) -> str | None:
-        """Return the domain of a leader's node, None where the node is not there. Raise `Stalled` where the node names none."""
+    def _domain(self, leader: Tree, topology_key: str) -> str:
+        """Return the domain of a leader's node, "" where the node is not there. Raise `Stalled` where the node names none."""
         node = self._nodes.get(leader["spec"]["nodeName"])
         if node is None:
-            return None
+            return ""
         domain: str | None = (node["metadata"].get("labels") or {}).get(topology_key)
         if domain is None:
             raise Stalled(f"node does not have topology label: {topology_key}")
@@ -79,8 +78,6 @@ class PlacementController(Controller):
         """Delete all followers of a Job, marked as disrupted so that a pod failure policy can leave them out of account."""
         first: ApiStatus | None = None
         for pod in followers:
-            if "deletionTimestamp" in pod["metadata"]:
-                continue
             try:
                 await self._remove_one(pod)
             except NotFound:
@@ -92,11 +89,12 @@ class PlacementController(Controller):
 
     async def _remove_one(self, pod: Tree) -> None:
         meta, status = pod["metadata"], pod.get("status") or {}
-        condition = {"type": DISRUPTION_TARGET, "status": "True", "reason": names.EXCLUSIVE_PLACEMENT_VIOLATION, "message": MESSAGE}
-        before: Tree = next((each for each in status.get("conditions") or () if each["type"] == DISRUPTION_TARGET), {})
-        if any(before.get(name) != value for name, value in condition.items()):
-            condition["lastTransitionTime"] = self._ctx.env.stamp()
-            conditions = [*(each for each in status.get("conditions") or () if each["type"] != DISRUPTION_TARGET), condition]
+        conditions: list[Tree] = list(status.get("conditions") or ())
+        place = next((index for index, each in enumerate(conditions) if each["type"] == DISRUPTION_TARGET), len(conditions))
+        # One that is disrupted already, for whatever reason, stays as it is
+        if not any(each["status"] == "True" for each in conditions[place : place + 1]):
+            condition = {"type": DISRUPTION_TARGET, "status": "True", "reason": names.EXCLUSIVE_PLACEMENT_VIOLATION, "message": MESSAGE}
+            conditions[place : place + 1] = [{**condition, "lastTransitionTime": self._ctx.env.stamp()}]
             await self._ctx.client.update_status(PODS, {**pod, "status": {**status, "conditions": conditions}})
         try:
             await self._ctx.client.delete(PODS, meta["name"], namespace=meta["namespace"], propagation="Background", uid=meta["uid"])

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubemini.api.schemas.records import DEFAULT_VERSION
 from kubemini.api.trees import Tree
+from kubemini.controllers.jobset.printing import printed_roles
 from kubemini.controllers.jobset.view import JobSetView
 from kubemini.machinery.errors import FieldError, forbidden, invalid
 from kubemini.machinery.schema.roundtrip import go_form
@@ -48,7 +49,7 @@ def problems_of(new: Tree, old: Tree, gates: FeatureGates, version: str = DEFAUL
         is_open = bool(spec.get("suspend") or before.get("suspend"))
         masked = [_masked(role, known.get(role["name"]), is_open=is_open, elastic=gates.enabled("ElasticJobSet")) for role in roles]
         if [_form(role, version) for role in masked] != [_form(role, version) for role in roles_before]:
-            yield invalid("spec.replicatedJobs", masked, IMMUTABLE)
+            yield invalid("spec.replicatedJobs", printed_roles(masked, version), IMMUTABLE)
     if spec.get("managedBy") != before.get("managedBy"):
         yield invalid("spec.managedBy", spec.get("managedBy"), IMMUTABLE)
 

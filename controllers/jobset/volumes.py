@@ -30,10 +30,10 @@ def retention(policy: Tree) -> str:
     return str((policy.get("retentionPolicy") or {}).get("whenDeleted", ""))
 
 
-def claims(js: Tree) -> Iterator[Tree]:
-    """Yield the claims of a JobSet. Those that go with it are owned by it, those that stay by nobody."""
+def claims(js: Tree, policy: Tree) -> Iterator[Tree]:
+    """Yield the claims of one policy of a JobSet. Those that go with it are owned by it, those that stay by nobody."""
     meta = js["metadata"]
-    for policy, template in templates(js["spec"]):
+    for template in policy.get("templates") or ():
         about = template.get("metadata") or {}
         made: Tree = {
             "name": claim_name(about.get("name", ""), meta["name"]),

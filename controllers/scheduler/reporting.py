@@ -7,6 +7,7 @@ from kubemini.api.trees import Tree
 from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER
 from kubemini.machinery.errors import Conflict, Invalid, NotFound
 from kubemini.runtime.controller import Context
+from kubemini.runtime.recorder import shortened
 
 GONE = (NotFound, Conflict, Invalid)
 """What a patch answers when the object it is about is gone, or another one has its name."""
@@ -36,12 +37,12 @@ class Reporter:
         if sure:
             await self.failed(pod, text, "", reason="SchedulerError")
         else:
-            self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", text, action="Scheduling")
+            self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", shortened(text), action="Scheduling")
 
     async def failed(self, pod: Tree, text: str, nominated: str | None, *, quiet: bool = False, reason: str = "Unschedulable") -> None:
         """Say why a pod has no node. `nominated` is the node that is kept for it, "" takes a nomination back, None leaves it. `quiet`: no event."""
         if not quiet:
-            self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", text, action="Scheduling")
+            self._ctx.recorder.acted(pod, "Warning", "FailedScheduling", shortened(text), action="Scheduling")
         status = pod.get("status") or {}
         before = next((each for each in status.get("conditions") or () if each["type"] == "PodScheduled"), None)
         change: Tree = {}

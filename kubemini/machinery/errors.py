@@ -52,11 +52,14 @@ class FieldError:
         return {"reason": self.reason, "message": self.body, "field": self.field}
 
 
+_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+
+
 def shown(value: Any) -> str:
-    """Return a value as field errors print it: strings quoted, booleans and numbers bare, the rest as JSON, nil as null."""
-    if isinstance(value, str | dict | list | bool) or value is None:
-        return orjson.dumps(value).decode()
-    return str(value)
+    """Return a value as field errors print it: strings quoted, booleans and numbers bare, the rest as JSON (as Go writes it, HTML escaped), nil as null."""
+    if isinstance(value, dict | list):
+        return orjson.dumps(value).decode().translate(_HTML)
+    return orjson.dumps(value).decode() if isinstance(value, str | bool) or value is None else str(value)
 
 
 def required(field: str, detail: str = "") -> FieldError:

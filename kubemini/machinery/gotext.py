@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -126,3 +127,22 @@ def quoted(text: str) -> str:
 
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+
+
+_verb = re.compile(r"%[#0+\- ]*\d*(?:\.\d*)?(.)?", re.DOTALL)
+
+
+def formatted(text: str) -> str:
+    """Return a text that was handed to ``Sprintf`` as its format, without arguments.
+
+    >>> formatted("50% off"), formatted("100%%"), formatted("100%"), formatted("plain")
+    ('50%!o(MISSING)ff', '100%', '100%!(NOVERB)', 'plain')
+    """
+    return _verb.sub(_missing, text) if "%" in text else text
+
+
+def _missing(found: re.Match[str]) -> str:
+    verb: str | None = found[1]
+    if verb is None:
+        return "%!(NOVERB)"
+    return verb if verb == "%" else f"%!{verb}(MISSING)"

@@ -29,6 +29,8 @@ SIMILAR_LIMIT = 10
 SIMILAR_WINDOW = 600.0
 REMEMBERED = 4096
 NAME_LIMIT = 253
+NOTE_LIMIT = 1024
+"""How many bytes an event of the newer dialect may say."""
 SERIES_SECONDS = 360.0
 """How long a series goes on after its last event."""
 SERIES_REFRESH = 1800.0
@@ -103,8 +105,12 @@ class Recorder:
         self.about(reference_to(obj), type_, reason, message)
 
     def acted(self, obj: Tree, type_: str, reason: str, message: str, *, action: str, related: Tree | None = None) -> None:
-        """Say in the newer dialect what was done about an object; `related` is another object that it has to do with."""
-        self._put(_Said(reference_to(obj), type_, reason, message[:1024], action, reference_to(related) if related is not None else None))
+        """Say in the newer dialect what was done about an object; `related` is another object that it has to do with.
+
+        The API refuses a text that is longer than `NOTE_LIMIT` bytes, and nobody tries again: it is not said at all.
+        """
+        if len(message) <= NOTE_LIMIT and (message.isascii() or len(message.encode()) <= NOTE_LIMIT):
+            self._put(_Said(reference_to(obj), type_, reason, message, action, reference_to(related) if related is not None else None))
 
     def about(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
         """The same for an object reference."""
@@ -273,6 +279,11 @@ class Recorder:
 
 def _identity(reference: Tree) -> tuple[str, str]:
     return reference.get("uid", ""), reference.get("resourceVersion", "")
+
+
+def shortened(message: str) -> str:
+    """Return a text that fits into an event, for those who see to it themselves."""
+    return message if len(message) <= NOTE_LIMIT else f"{message[: NOTE_LIMIT - 4]} ..."
 
 
 def reference_to(obj: Tree) -> Tree:

@@ -161,7 +161,8 @@ CLAIMS: dict[str, Any] = {
 
 def test_claims() -> None:
     """Claims are named after template and JobSet; those to be deleted are owned, those to be kept are not."""
-    data, keep = volumes.claims(jobset(**CLAIMS))
+    js = jobset(**CLAIMS)
+    data, keep = (claim for policy in js["spec"]["volumeClaimPolicies"] for claim in volumes.claims(js, policy))
     assert data["metadata"]["name"] == "data-js"
     assert data["metadata"]["labels"] == {"app": "x", DOMAIN + "jobset-name": "js"}
     assert data["metadata"]["ownerReferences"][0]["uid"] == UID

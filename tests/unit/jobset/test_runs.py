@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubemini.api.resources import EVENTS, JOB_SETS, JOBS, NODES, PODS, SERVICES
+from kubemini.api.resources import EVENTS, JOB_SETS, JOBS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES
 from kubemini.api.trees import Tree, set_in
 from kubemini.controllers.jobset import create
 from kubemini.controllers.jobset.controller import JobSetController
@@ -248,6 +248,53 @@ def test_events_are_of_the_newer_dialect() -> None:
         assert event["series"]["count"] == 2
         assert event["message"].startswith('job "js-w-0" creation failed with error: ')
         # It would be tried for ever
+        await cluster.delete("jobset/js")
+
+    played(scenario, promises=False)
+
+
+def test_events_are_about_what_was_written() -> None:
+    """What is said of a change of the status names the revision of the JobSet that has it."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(JOB_SETS, jobset(role(programs={"run-for": "5s"})))
+        await cluster.settle()
+        (event,) = (each for each in await cluster.client.list(EVENTS) if each["involvedObject"]["kind"] == "JobSet")
+        assert event["reason"] == "AllJobsCompleted"
+        assert event["involvedObject"]["resourceVersion"] == (await live(cluster))["metadata"]["resourceVersion"]
+
+    played(scenario)
+
+
+def test_percent_signs_in_events() -> None:
+    """An error text serves as a format without arguments, so a percent sign in it is garbled."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        wrong = set_in(role(), ("template", "spec", "template", "metadata", "labels"), {"share": "50% of it"})
+        await cluster.client.create(JOB_SETS, jobset(wrong))
+        await cluster.settle(10)
+        (event,) = (each for each in await cluster.client.list(EVENTS) if each["reason"] == "JobCreationFailed")
+        assert 'Invalid value: "50%!o(MISSING)f it"' in event["message"]
+        await cluster.delete("jobset/js")
+
+    played(scenario, promises=False)
+
+
+def test_claims_that_are_refused() -> None:
+    """The first claim of a policy that is refused keeps the later ones of that policy waiting, not those of other policies."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        def policy(*names: str) -> Tree:
+            size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            return {
+                "templates": [{"metadata": {"name": name, "labels": {"bad": "no label"} if name == "wrong" else {}}, "spec": size} for name in names]
+            }
+
+        mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("wrong", "later", "other")]
+        mounting = set_in(role(), ("template", "spec", "template", "spec", "containers"), [{"name": "m", "image": "i", "volumeMounts": mounts}])
+        await cluster.client.create(JOB_SETS, jobset(mounting, volumeClaimPolicies=[policy("wrong", "later"), policy("other")]))
+        await cluster.settle(10)
+        assert [claim["metadata"]["name"] for claim in await cluster.client.list(PERSISTENT_VOLUME_CLAIMS)] == ["other-js"]
         await cluster.delete("jobset/js")
 
     played(scenario, promises=False)

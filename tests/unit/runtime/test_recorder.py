@@ -7,7 +7,7 @@ import asyncio
 from kubemini import SimCluster
 from kubemini.api.resources import CONFIG_MAPS, EVENTS
 from kubemini.api.trees import Tree
-from kubemini.runtime.recorder import SERIES_SECONDS, Recorder
+from kubemini.runtime.recorder import SERIES_SECONDS, Recorder, shortened
 from kubemini.sim.cluster import simulate
 
 
@@ -44,6 +44,21 @@ def test_words_do_not_make_another_event() -> None:
             ("gone", None),
             ("trouble", None),
         ]
+
+    simulate(scenario)
+
+
+def test_a_text_that_is_too_long_is_not_said() -> None:
+    """The API takes 1024 bytes of text, and a refused event is not tried again; who wants to be heard shortens it."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        recorder = Recorder(cluster.client, cluster.env, "tester")
+        thing = await _thing(cluster)
+        texts = ["a" * 1024, "b" * 1025, "é" * 513, shortened("c" * 1025)]
+        for number, text in enumerate(texts):
+            recorder.acted(thing, "Warning", f"Reason{number}", text, action="Try")
+        await recorder.drained()
+        assert sorted(text for text, _ in await _seen(cluster)) == ["a" * 1024, "c" * 1020 + " ..."]
 
     simulate(scenario)
 
