@@ -97,7 +97,12 @@ class Cluster:
         for component in self.components:
             for webhook in component.webhooks(self.settings):
                 self.server.chain.add(WebhookAdmission(webhook, self.gates))
-        if not self.gates.enabled("GenericWorkload"):
+        if self.gates.enabled("GenericWorkload"):
+            from kubemini.server.plugins.pod_groups import pod_group_plugins
+
+            for plugin in pod_group_plugins(self.gates.enabled):
+                self.server.chain.add(plugin)
+        else:
             self.server.chain.add(DropDisabledFields("schedulingGroup"))
         self.client = InProcessClient(self.server, Caller(agent="kubemini"), track=True)
         self.managers: dict[str, Manager] = {}

@@ -65,6 +65,7 @@ COMPONENTS: tuple[Component, ...] = tuple(
         ("autoscaling", CONTROLLER_MANAGER),
         ("volumes", CONTROLLER_MANAGER),
         ("resource-claims", CONTROLLER_MANAGER),
+        ("pod-groups", CONTROLLER_MANAGER),
         ("quota", CONTROLLER_MANAGER),
         ("admission-policies", CONTROLLER_MANAGER),
         ("nodes", CONTROLLER_MANAGER),

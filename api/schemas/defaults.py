@@ -115,6 +115,7 @@ PLAIN: Final[Mapping[str, Tree]] = {
     },
     # ------------------------------------------------------------------ policy and extension
     "scheduling/v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    "scheduling/v1alpha2.PodGroupSpec": {"disruptionMode": "Pod"},
     "rbac/v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
     "authentication/v1.TokenRequestSpec": {"expirationSeconds": 3600},
     "admissionregistration/v1.MutatingWebhook": {**_HOOK, "reinvocationPolicy": "Never"},

@@ -106,7 +106,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 def too_many(field: str, actual: int, limit: int) -> FieldError:
     """Return ``Too many: ACTUAL: must have at most LIMIT items``."""
-    return FieldError("FieldValueTooMany", field, f"Too many: {actual}: must have at most {limit} items")
+    return FieldError("FieldValueTooMany", field, f"Too many: {actual}: must have at most {limit} item{'' if limit == 1 else 's'}")
 
 
 def type_invalid(field: str, value: Any, detail: str) -> FieldError:

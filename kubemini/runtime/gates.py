@@ -43,6 +43,7 @@ class FeatureGates:
 
 DEFAULTS: dict[str, bool] = {
     # Kubernetes 1.36
+    "DRAWorkloadResourceClaims": False,
     "DeploymentReplicaSetTerminatingReplicas": True,
     "HPAConfigurableTolerance": True,
     "HPAScaleToZero": False,
@@ -55,6 +56,7 @@ DEFAULTS: dict[str, bool] = {
     "StatefulSetSemanticRevisionComparison": True,
     "TopologyAwareWorkloadScheduling": False,
     "WatchList": True,
+    "WorkloadAwarePreemption": False,
     # JobSet 0.13
     "ElasticJobSet": False,
     "InPlaceRestart": False,

@@ -19,7 +19,19 @@ from kubemini.server.kinds.core.pod import PodStrategy
 from kubemini.server.kinds.core.quota import LimitRangeStrategy, ResourceQuotaStrategy
 from kubemini.server.kinds.core.service import ServiceStrategy
 from kubemini.server.kinds.core.storage import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
-from kubemini.server.kinds.groups import access, addresses, devices, extension, ingresses, metrics, networking, policies, reviews, scheduling
+from kubemini.server.kinds.groups import (
+    access,
+    addresses,
+    devices,
+    extension,
+    ingresses,
+    metrics,
+    networking,
+    pod_groups,
+    policies,
+    reviews,
+    scheduling,
+)
 from kubemini.server.kinds.groups.ingresses import IngressStrategy
 from kubemini.server.kinds.groups.plain import PlainStrategy, twice
 from kubemini.server.kinds.groups.signing import SigningRequestStrategy
@@ -48,8 +60,8 @@ def gated_kinds(codec: CodecOf) -> dict[str, list[Kind]]:
     kind = partial(_kind, codec, "scheduling.k8s.io", version="v1alpha2")
     return {
         "GenericWorkload": [
-            kind("Workload", PlainStrategy(check=scheduling.workload, change=scheduling.workload_change, generation=True)),
-            kind("PodGroup", PlainStrategy(check=scheduling.pod_group, change=scheduling.pod_group_change, generation=True, status={})),
+            kind("Workload", PlainStrategy(check=pod_groups.workload, update=pod_groups.workload_change)),
+            kind("PodGroup", PlainStrategy(check=pod_groups.pod_group, update=pod_groups.pod_group_change, status={})),
         ]
     }
 

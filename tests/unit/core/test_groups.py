@@ -472,24 +472,79 @@ def gangs(desk: Any) -> Any:
     return desk
 
 
-def test_a_pod_group_has_one_policy_that_stays(gangs: Any) -> None:
-    """Exactly one of basic and gang; the rest of the spec is fixed too."""
-    group = "scheduling.k8s.io"
-    made = gangs.create("PodGroup", group=group, spec={"schedulingPolicy": {"gang": {"minCount": 3}}})
-    assert made["metadata"]["generation"] == 1
-    assert gangs.unpatched("PodGroup", "x", {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}})[0].endswith("field is immutable")
-    assert gangs.causes("PodGroup", name="y", spec={"schedulingPolicy": {"gang": {}}}) == ["spec.schedulingPolicy.gang.minCount: Required value"]
-    assert gangs.causes("PodGroup", name="y", spec={"schedulingPolicy": {}})[0].startswith("spec.schedulingPolicy: ")
+GROUP = "scheduling.k8s.io"
+GANG = {"gang": {"minCount": 3}}
+REFERENCE = {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}
+
+
+def test_a_pod_group_stays_as_it_is(gangs: Any) -> None:
+    """The spec is fixed, and has no generations; a refusal does not show what was wanted."""
+    made = gangs.create("PodGroup", group=GROUP, spec={"schedulingPolicy": GANG})
+    assert "generation" not in made["metadata"]
+    assert made["spec"] == {"schedulingPolicy": GANG, "disruptionMode": "Pod"}
+    for field, value in {"schedulingPolicy": {"gang": {"minCount": 4}}, "podGroupTemplateRef": REFERENCE, "disruptionMode": "PodGroup"}.items():
+        assert gangs.unpatched("PodGroup", "x", {"spec": {field: value}}) == [f"spec.{field}: Invalid value: null: field is immutable"]
+
+
+@pytest.mark.parametrize(
+    "spec, problem",
+    [
+        ({"schedulingPolicy": {}}, 'schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`'),
+        (
+            {"schedulingPolicy": {"basic": {}, **GANG}},
+            'schedulingPolicy: Invalid value: "{basic, gang}": must specify exactly one of: `basic`, `gang`',
+        ),
+        ({"schedulingPolicy": {"gang": {}}}, "schedulingPolicy.gang.minCount: Required value"),
+        ({"schedulingPolicy": {"gang": {"minCount": -1}}}, "schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1"),
+        ({"podGroupTemplateRef": {}}, 'podGroupTemplateRef: Invalid value: "": must specify one of: `workload`'),
+        (
+            {"podGroupTemplateRef": {"workload": {"podGroupTemplateName": "t", "workloadName": ""}}},
+            "podGroupTemplateRef.workload.workloadName: Required value",
+        ),
+        (
+            {"schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}},
+            "schedulingConstraints.topology: Too many: 2: must have at most 1 item",
+        ),
+        ({"schedulingConstraints": {"topology": [{"key": ""}]}}, "schedulingConstraints.topology[0].key: Required value"),
+        (
+            {"resourceClaims": [{"name": "c"}]},
+            'resourceClaims[0]: Invalid value: "": must specify one of: `resourceClaimName`, `resourceClaimTemplateName`',
+        ),
+        (
+            {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}, {"resourceClaimName": "y", "name": "c"}]},
+            'resourceClaims[1]: Duplicate value: {"name":"c","resourceClaimName":"y"}',
+        ),
+        ({"disruptionMode": "All"}, 'disruptionMode: Unsupported value: "All": supported values: "Pod", "PodGroup"'),
+        ({"priority": 1_000_000_001}, "priority: Invalid value: 1000000001: must be less than or equal to 1000000000"),
+    ],
+)
+def test_what_is_wrong_with_a_pod_group(gangs: Any, spec: Tree, problem: str) -> None:
+    """The declarative rules of a group hold for it and for the templates of workloads."""
+    assert gangs.causes("PodGroup", group=GROUP, name="y", spec={"schedulingPolicy": GANG, **spec}) == [f"spec.{problem}"]
+    if "podGroupTemplateRef" not in spec:
+        template = {"name": "t", "schedulingPolicy": GANG, **spec}
+        assert gangs.causes("Workload", group=GROUP, name="y", spec={"podGroupTemplates": [template]}) == [f"spec.podGroupTemplates[0].{problem}"]
 
 
 def test_a_workload_names_its_groups(gangs: Any) -> None:
-    """Templates have distinct names, and stay."""
+    """Templates have distinct names, and stay; so does the controller, which has a kind and a name."""
     template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": 2}}}
-    gangs.create("Workload", spec={"podGroupTemplates": [template]})
-    assert gangs.causes("Workload", name="y", spec={"podGroupTemplates": [template, template]}) == [
+    gangs.create("Workload", group=GROUP, spec={"podGroupTemplates": [template]})
+
+    def causes(**spec: Any) -> list[str]:
+        found: list[str] = gangs.causes("Workload", group=GROUP, name="y", spec={"podGroupTemplates": [template], **spec})
+        return found
+
+    assert causes(podGroupTemplates=[template, {"schedulingPolicy": template["schedulingPolicy"], "name": "workers"}]) == [
         'spec.podGroupTemplates[1]: Duplicate value: {"name":"workers","schedulingPolicy":{"gang":{"minCount":2}}}'
     ]
-    assert gangs.unpatched("Workload", "x", {"spec": {"podGroupTemplates": []}})[0].startswith("spec.podGroupTemplates: ")
+    assert causes(podGroupTemplates=[{**template, "name": f"t{index}"} for index in range(9)]) == [
+        "spec.podGroupTemplates: Too many: 9: must have at most 8 items"
+    ]
+    assert causes(controllerRef={"kind": "JobSet", "name": "a/b"}) == ["spec.controllerRef.name: Invalid value: \"a/b\": may not contain '/'"]
+    assert causes(controllerRef={"kind": "", "name": "js"}) == ["spec.controllerRef.kind: Required value"]
+    for field, value in {"podGroupTemplates": [], "controllerRef": {"kind": "JobSet", "name": "js"}}.items():
+        assert gangs.unpatched("Workload", "x", {"spec": {field: value}}) == [f"spec.{field}: Invalid value: null: field is immutable"]
 
 
 def test_every_kind_has_its_own_strategy() -> None:

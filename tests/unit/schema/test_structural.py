@@ -185,11 +185,11 @@ def test_references() -> None:
         ({"type": "number", "maximum": 0.5}, 0.75, "spec.f: Invalid value: 0.75: spec.f in body should be less than or equal to 0.5"),
         ({"type": "integer", "multipleOf": 3}, 4, "spec.f: Invalid value: 4: spec.f in body should be a multiple of 3"),
         ({"type": "array", "items": STRING, "minItems": 1}, [], "spec.f: Invalid value: 0: spec.f in body should have at least 1 items"),
-        ({"type": "array", "items": STRING, "maxItems": 1}, ["a", "b"], "spec.f: Too many: 2: must have at most 1 items"),
+        ({"type": "array", "items": STRING, "maxItems": 1}, ["a", "b"], "spec.f: Too many: 2: must have at most 1 item"),
         (
             {"type": "object", "additionalProperties": STRING, "maxProperties": 1},
             {"a": "", "b": ""},
-            "spec.f: Too many: 2: must have at most 1 items",
+            "spec.f: Too many: 2: must have at most 1 item",
         ),
         (
             {"type": "object", "additionalProperties": STRING, "minProperties": 1},
