@@ -140,7 +140,7 @@ def test_incomplete_questions_are_refused(desk: Any) -> None:
         review(desk, "SubjectAccessReview", {"resourceAttributes": ATTRIBUTES})
     with pytest.raises(Invalid, match="exactly one of nonResourceAttributes or resourceAttributes must be specified"):
         review(desk, "SelfSubjectAccessReview", {})
-    with pytest.raises(Invalid, match="cannot be specified in combination with resourceAttributes"):
+    with pytest.raises(Invalid, match=r'{"Path":"/","Verb":"get"}: cannot be specified in combination with resourceAttributes'):
         review(desk, "SelfSubjectAccessReview", {"resourceAttributes": ATTRIBUTES, "nonResourceAttributes": {"path": "/", "verb": "get"}})
     with pytest.raises(Invalid, match=r"must match metadata\.namespace"):
         review(desk, "LocalSubjectAccessReview", {"user": "u", "resourceAttributes": {**ATTRIBUTES, "namespace": "other"}})

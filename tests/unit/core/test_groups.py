@@ -383,7 +383,7 @@ CHANGES: list[tuple[str, Tree, list[str]]] = [
     (
         "RoleBinding",
         {"roleRef": {"name": "edit"}},
-        [f'roleRef: Invalid value: {{"apiGroup":"{RBAC}","kind":"ClusterRole","name":"edit"}}: cannot change roleRef'],
+        [f'roleRef: Invalid value: {{"APIGroup":"{RBAC}","Kind":"ClusterRole","Name":"edit"}}: cannot change roleRef'],
     ),
     ("ResourceSlice", {"spec": {"driver": "other.driver"}}, ['spec.driver: Invalid value: "other.driver": field is immutable']),
 ]

@@ -160,7 +160,8 @@ def test_a_gated_pod_may_be_steered_more_tightly(desk: Any) -> None:
     desk.patch("Pod", "x", affinity(term))
     more = {"matchExpressions": [*term["matchExpressions"], {"key": "l", "operator": "Exists"}]}
     desk.patch("Pod", "x", affinity(more))
-    assert "only additions are allowed" in desk.unpatched("Pod", "x", affinity(term))[0]
+    shown = '{"MatchExpressions":[{"Key":"k","Operator":"Exists","Values":null}],"MatchFields":null}'
+    assert f"Invalid value: {shown}: only additions are allowed" in desk.unpatched("Pod", "x", affinity(term))[0]
 
 
 def test_a_status_keeps_quality_and_ended_containers(desk: Any) -> None:

@@ -66,7 +66,9 @@ CONTAINER_RULES: list[tuple[dict[str, Any], list[str]]] = [
         {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
         [
             (
-                f'{C}.securityContext: Invalid value: {{"privileged":true,"allowPrivilegeEscalation":false}}: '
+                f'{C}.securityContext: Invalid value: {{"Capabilities":null,"Privileged":true,"SELinuxOptions":null,"WindowsOptions":null,'
+                '"RunAsUser":null,"RunAsGroup":null,"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,'
+                '"ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}: '
                 "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
             )
         ],
@@ -185,7 +187,9 @@ SPEC_RULES: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"resourceClaims": [{"name": "a"}]},
-        ['spec.resourceClaims[0]: Invalid value: {"name":"a"}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`'],
+        [
+            'spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":null,"ResourceClaimTemplateName":null}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`'
+        ],
     ),
     (
         {"securityContext": {"sysctls": [{"name": "A b"}]}},

@@ -319,3 +319,44 @@ def test_pod_failure_policies_are_checked(bench: Bench, policy: Tree, expected: 
         bench.create(job(podFailurePolicy=policy))
     assert len(why(error)) == 1
     assert expected in why(error)[0]
+
+
+@pytest.mark.parametrize(
+    "before, after, shown",
+    [
+        (
+            {"podFailurePolicy": {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+            {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}},
+            '{"Rules":[{"Action":"Ignore","OnExitCodes":null,"OnPodConditions":[{"Type":"DisruptionTarget","Status":"True"}]}]}',
+        ),
+        (
+            {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}},
+            {"podFailurePolicy": {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+            '{"Rules":[{"Action":"Count","OnExitCodes":{"ContainerName":null,"Operator":"In","Values":[1]},"OnPodConditions":null}]}',
+        ),
+        (
+            {"podFailurePolicy": {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+            {"podFailurePolicy": None},
+            "null",
+        ),
+        (
+            {"completionMode": "Indexed", "completions": 2, "successPolicy": {"rules": [{"succeededIndexes": "0"}]}},
+            {"successPolicy": {"rules": [{"succeededCount": 1}]}},
+            '{"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}',
+        ),
+    ],
+)
+def test_policies_stay_and_are_shown_as_upstreams_types(bench: Bench, before: Tree, after: Tree, shown: str) -> None:
+    """A changed policy is refused, and shown under the names of Go's fields, those not given included."""
+    bench.create(job(**before))
+    with pytest.raises(Invalid) as error:
+        bench.patch("Job", "a", {"spec": after})
+    assert why(error) == [f"spec.{next(iter(after))}: Invalid value: {shown}: field is immutable"]
+
+
+def test_a_success_policy_needs_indexes(bench: Bench) -> None:
+    """Of a Job that counts no indexes a success policy is refused as a whole."""
+    with pytest.raises(Invalid) as error:
+        bench.create(job(successPolicy={"rules": [{"succeededCount": 1}]}))
+    shown = '{"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}'
+    assert why(error) == [f"spec.successPolicy: Invalid value: {shown}: requires indexed completion mode"]

@@ -73,7 +73,7 @@ def test_what_the_controller_writes_is_accepted(new: Tree, old: Tree) -> None:
         ({**COMPLETE, "terminating": 1}, "status.terminating: Invalid value: 1: terminating>0 is invalid for finished job"),
         (
             {**COMPLETE, "uncountedTerminatedPods": {"failed": ["u"]}},
-            'status.uncountedTerminatedPods: Invalid value: {"failed":["u"]}: must be empty for finished job',
+            'status.uncountedTerminatedPods: Invalid value: {"Succeeded":null,"Failed":["u"]}: must be empty for finished job',
         ),
         (
             {**COMPLETE, "startTime": LATER, "completionTime": START},

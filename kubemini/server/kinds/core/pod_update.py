@@ -13,12 +13,15 @@ from kubemini.machinery.errors import duplicate, forbidden, invalid
 from kubemini.machinery.pod_requests import is_sidecar, qos_class
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, difference, ip, is_ipv4, same, wrong
 from kubemini.server.kinds.core.pod_spec_validation import MIRROR
+from kubemini.server.kinds.internal_types import Struct
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
 )
+_REQUIREMENT = Struct(Key="", Operator="", Values=None)
+_TERM = Struct(MatchExpressions=_REQUIREMENT, MatchFields=_REQUIREMENT)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _COMPUTE = ("cpu", "memory")
 
@@ -109,11 +112,11 @@ def _node_affinity(new: Tree, old: Tree) -> Errors:
     if old.get(_REQUIRED) is None:
         return
     if before and len(before) != len(after):
-        yield invalid(path, after, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        yield invalid(path, _TERM.shown(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for index, (one, other) in enumerate(zip(before, after, strict=False)):
         if not _only_added(one, other):
-            yield invalid(f"{path}[{index}]", other, "only additions are allowed (no mutations or deletions)")
+            yield invalid(f"{path}[{index}]", _TERM.shown(other), "only additions are allowed (no mutations or deletions)")
 
 
 def _only_added(old: Tree, new: Tree) -> bool:

@@ -6,6 +6,7 @@ Mirrors the CEL half of ``ValidateCustomResourceDefinitionOpenAPISchema`` and ``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.cel import CelCompileError, Environment, Program
@@ -13,11 +14,13 @@ from kubemini.machinery.cel.costs import UNBOUNDED
 from kubemini.machinery.cel.declared import MAX_REQUEST, declared
 from kubemini.machinery.cel.types import Declared
 from kubemini.machinery.errors import FieldError, forbidden, invalid
+from kubemini.server.kinds.internal_types import Struct
 
 EXPRESSION_LIMIT = 10_000_000
 """The most that one rule may cost, over all places where it may be evaluated."""
 SCHEMA_LIMIT = 100_000_000
 """The most that all rules of a schema may cost together."""
+_RULE: Final = Struct(Rule="", Message="", MessageExpression="", Reason=None, FieldPath="", OptionalOldSelf=None)
 _ADVICE = "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared"
 
 
@@ -92,7 +95,7 @@ def _one(
 ) -> list[FieldError]:
     text = rule.get("rule") or ""
     environment = Environment.of_schema(known, optional_old=bool(rule.get("optionalOldSelf")))
-    shown = _internal(rule)
+    shown = _RULE.shown(rule)
     try:
         program = Program.compile(text, environment)
     except CelCompileError as error:
@@ -131,15 +134,3 @@ def _message(rule: Tree, where: str, environment: Environment, shown: Tree, tota
     if limited and cost > EXPRESSION_LIMIT:
         return [forbidden(where, excess("estimated messageExpression cost", cost, EXPRESSION_LIMIT))]
     return []
-
-
-def _internal(rule: Tree) -> Tree:
-    """Return a rule as its internal Go type prints."""
-    return {
-        "Rule": rule.get("rule") or "",
-        "Message": rule.get("message") or "",
-        "MessageExpression": rule.get("messageExpression") or "",
-        "Reason": rule.get("reason"),
-        "FieldPath": rule.get("fieldPath") or "",
-        "OptionalOldSelf": rule.get("optionalOldSelf"),
-    }

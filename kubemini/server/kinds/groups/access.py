@@ -6,8 +6,10 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import labels, names
 from kubemini.machinery.errors import invalid, not_supported, required
 from kubemini.server.kinds.core.formats import Errors, wrong
+from kubemini.server.kinds.internal_types import Struct
 
 RBAC = "rbac.authorization.k8s.io"
+_ROLE_REF = Struct(APIGroup="", Kind="", Name="")
 
 
 def role(obj: Tree) -> Errors:
@@ -90,4 +92,4 @@ def _subject(subject: Tree, path: str, *, namespaced: bool) -> Errors:
 def binding_change(new: Tree, old: Tree) -> Errors:
     """The role that is bound stays."""
     if new.get("roleRef") != old.get("roleRef"):
-        yield invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
+        yield invalid("roleRef", _ROLE_REF.shown(new.get("roleRef")), "cannot change roleRef")

@@ -6,6 +6,9 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import invalid, required, shown
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, canonical_cidr, canonical_ip, parsed_cidr, same, wrong
+from kubemini.server.kinds.internal_types import Struct
+
+_PARENT = Struct(Group="", Resource="", Namespace="", Name="")
 
 
 def address_name(name: str, *, prefix: bool = False) -> str | None:
@@ -34,7 +37,7 @@ def ip_address_update(new: Tree, old: Tree) -> Errors:
     """Whose an address is stays."""
     now, before = (new.get("spec") or {}).get("parentRef"), (old.get("spec") or {}).get("parentRef")
     if not same(now, before):
-        yield invalid("spec.parentRef", now, IMMUTABLE)
+        yield invalid("spec.parentRef", _PARENT.shown(now), IMMUTABLE)
 
 
 def service_cidr(obj: Tree) -> Errors:

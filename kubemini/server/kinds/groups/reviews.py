@@ -11,10 +11,12 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, FieldError, Invalid, invalid
 from kubemini.server.kinds.groups.authorizing import Attributes, Decision, decide, rules_of
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.registry import Virtual
 from kubemini.server.strategy import WriteContext
 
 _AUTHORIZATION = "authorization.k8s.io"
+_PATH = Struct(Path="", Verb="")
 
 Verify = Callable[[str], Tree | None]
 """Returns the user (username, uid, groups, extra) that a token speaks for and, under ``audiences``, for whom it was issued; None for a bad token."""
@@ -37,7 +39,7 @@ def _status(decision: Decision) -> Tree:
 def _spec_problems(spec: Tree) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        return [invalid("spec.nonResourceAttributes", path, "cannot be specified in combination with resourceAttributes")]
+        return [invalid("spec.nonResourceAttributes", _PATH.shown(path), "cannot be specified in combination with resourceAttributes")]
     if resource is None and path is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [invalid("spec.resourceAttributes", None, text)]

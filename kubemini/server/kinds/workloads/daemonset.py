@@ -9,6 +9,7 @@ from kubemini.machinery.errors import FieldError, invalid, not_supported, requir
 from kubemini.machinery.labels import validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.rules import (
     at_most_all,
     bare_number,
@@ -16,7 +17,6 @@ from kubemini.server.kinds.workloads.rules import (
     counts,
     immutable,
     int_or_percent,
-    internal,
     is_empty_selector,
     mismatch,
 )
@@ -26,6 +26,7 @@ from kubemini.server.strategy import WriteContext
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 """The annotation that counts changes of the pod template; only the server writes it."""
 
+_STRATEGY: Final = Struct(Type="", RollingUpdate=Struct(MaxUnavailable=0, MaxSurge=0))
 _STATUS_COUNTS = (
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -106,9 +107,7 @@ def _update_strategy(strategy: Tree, path: str) -> Errors:
         else:
             yield from _rolling_update(rolling, f"{path}.rollingUpdate")
     elif kind != "OnDelete":
-        rolling = strategy.get("rollingUpdate")
-        given = rolling and internal(rolling, maxUnavailable=0, maxSurge=0)
-        yield not_supported(path, internal({**strategy, "rollingUpdate": given}, type="", rollingUpdate=None), ("RollingUpdate", "OnDelete"))
+        yield not_supported(path, _STRATEGY.shown(strategy), ("RollingUpdate", "OnDelete"))
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.rules import (
     NOT_MORE_THAN_REPLICAS,
     at_most_all,
@@ -14,7 +17,6 @@ from kubemini.server.kinds.workloads.rules import (
     counts,
     immutable,
     int_or_percent,
-    internal,
     is_empty_selector,
     is_readable,
     mismatch,
@@ -24,6 +26,7 @@ from kubemini.server.kinds.workloads.rules import (
 from kubemini.server.kinds.workloads.template_strategy import TemplateStrategy, serving_template
 from kubemini.server.strategy import Scale, WriteContext
 
+_STRATEGY: Final = Struct(Type="", RollingUpdate=Struct(MaxUnavailable=0, MaxSurge=0))
 _STATUS_COUNTS = (
     "observedGeneration",
     "replicas",
@@ -96,8 +99,7 @@ def _strategy(strategy: Tree, path: str) -> Errors:
         else:
             yield from _rolling_update(rolling, f"{path}.rollingUpdate")
     else:
-        given = rolling and internal(rolling, maxUnavailable=0, maxSurge=0)
-        yield not_supported(path, internal({**strategy, "rollingUpdate": given}, type="", rollingUpdate=None), ("Recreate", "RollingUpdate"))
+        yield not_supported(path, _STRATEGY.shown(strategy), ("Recreate", "RollingUpdate"))
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:

@@ -11,7 +11,7 @@ from kubemini.server.kinds.core.formats import Errors
 from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
 from kubemini.server.kinds.workloads.pod_failure_policy import validate_pod_failure_policy
 from kubemini.server.kinds.workloads.rules import counts
-from kubemini.server.kinds.workloads.success_policy import validate_success_policy
+from kubemini.server.kinds.workloads.success_policy import SUCCESS_POLICY, validate_success_policy
 
 MAX_INDEXED_PARALLELISM: Final = 100_000
 MAX_FAILED_INDEXES: Final = 100_000
@@ -49,7 +49,7 @@ def validate_job_spec(spec: Tree, path: str) -> Errors:
         if spec.get("completionMode") == "Indexed":
             yield from validate_success_policy(spec, f"{path}.successPolicy")
         else:
-            yield invalid(f"{path}.successPolicy", spec["successPolicy"], "requires indexed completion mode")
+            yield invalid(f"{path}.successPolicy", SUCCESS_POLICY.shown(spec["successPolicy"]), "requires indexed completion mode")
     yield from _replacement_policy(spec, f"{path}.podReplacementPolicy")
     yield from validate_pod_template(spec.get("template") or {}, f"{path}.template")
     yield from _restart_policy(spec, f"{path}.template.spec.restartPolicy")

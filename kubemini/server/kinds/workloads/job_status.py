@@ -9,16 +9,18 @@ and the Job strategy (1.36).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import duplicate, invalid, invalid_omitted, required
 from kubemini.runtime.env import from_stamp
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.indexes import MalformedIndexes, count_indexes, overlap
 from kubemini.server.kinds.workloads.rules import counts, same
 
 _CONDITIONS = "status.conditions"
+_UNCOUNTED: Final = Struct(Succeeded=None, Failed=None)
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
@@ -117,7 +119,7 @@ def _ends(spec: Tree, now: _View, before: _View, changed: set[str]) -> Errors:
         yield required("status.startTime", "startTime is required for finished job")
     uncounted = now.status.get("uncountedTerminatedPods") or {}
     if (just or "uncountedTerminatedPods" in changed) and (uncounted.get("failed") or uncounted.get("succeeded")):
-        yield invalid("status.uncountedTerminatedPods", uncounted, "must be empty for finished job")
+        yield invalid("status.uncountedTerminatedPods", _UNCOUNTED.shown(uncounted), "must be empty for finished job")
 
 
 def _indexes(spec: Tree, status: Tree, changed: set[str]) -> Errors:

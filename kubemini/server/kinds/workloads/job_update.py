@@ -8,13 +8,23 @@ containers may change (gates MutableSchedulingDirectivesForSuspendedJobs and Mut
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import invalid
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors
-from kubemini.server.kinds.workloads.rules import immutable, immutable_fields, same
+from kubemini.server.kinds.internal_types import Struct
+from kubemini.server.kinds.workloads.pod_failure_policy import POD_FAILURE_POLICY
+from kubemini.server.kinds.workloads.rules import immutable, same
+from kubemini.server.kinds.workloads.success_policy import SUCCESS_POLICY
 
-_FROZEN_AFTER_TEMPLATE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_FROZEN_AFTER_TEMPLATE: Final[dict[str, Struct | None]] = {
+    "completionMode": None,
+    "podFailurePolicy": POD_FAILURE_POLICY,
+    "backoffLimitPerIndex": None,
+    "managedBy": None,
+    "successPolicy": SUCCESS_POLICY,
+}
 _OPEN_METADATA = frozenset({"labels", "annotations"})
 _SCHEDULING_DIRECTIVES = frozenset({"nodeSelector", "tolerations", "schedulingGates", "affinity"})
 
@@ -48,7 +58,8 @@ def validate_job_update(new: Tree, old: Tree, gates: Openness = ALL_OPEN) -> Err
     yield from _completions(spec, before)
     yield from immutable(spec.get("selector"), before.get("selector"), "spec.selector")
     yield from _template(spec.get("template") or {}, old, gates)
-    yield from immutable_fields(spec, before, _FROZEN_AFTER_TEMPLATE, "spec")
+    for field, struct in _FROZEN_AFTER_TEMPLATE.items():
+        yield from immutable(spec.get(field), before.get(field), f"spec.{field}", struct)
 
 
 def _completions(spec: Tree, before: Tree) -> Errors:

@@ -9,12 +9,14 @@ from kubemini.machinery.errors import FieldError, invalid, not_supported
 from kubemini.machinery.labels import validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.conditions import validate_conditions
-from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent, internal
+from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent
 from kubemini.server.strategy import Strategy, WriteContext
 
 EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
+_SPEC: Final = Struct(MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
 _STATUS_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
@@ -43,8 +45,7 @@ class PodDisruptionBudgetStrategy(Strategy):
 def _budget(spec: Tree) -> Errors:
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if least is not None and most is not None:
-        shown = internal(spec, minAvailable=None, selector=None, maxUnavailable=None, unhealthyPodEvictionPolicy=None)
-        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid("spec", _SPEC.shown(spec), "minAvailable and maxUnavailable cannot be both set")
     for field, value in (("minAvailable", least), ("maxUnavailable", most)):
         if value is not None:
             yield from int_or_percent(value, f"spec.{field}")

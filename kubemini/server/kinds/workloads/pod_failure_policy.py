@@ -9,7 +9,15 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, invalid, invalid_omitted, not_supported, required, too_many
 from kubemini.server.kinds.core.formats import Errors, wrong
+from kubemini.server.kinds.internal_types import Struct
 
+POD_FAILURE_POLICY: Final = Struct(
+    Rules=Struct(
+        Action="",
+        OnExitCodes=Struct(ContainerName=None, Operator="", Values=None),
+        OnPodConditions=Struct(Type="", Status=""),
+    )
+)
 MAX_RULES: Final = 20
 MAX_PATTERNS: Final = 20
 MAX_EXIT_CODES: Final = 255

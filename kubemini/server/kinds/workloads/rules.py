@@ -14,6 +14,7 @@ from kubemini.machinery import names
 from kubemini.machinery.errors import invalid, required
 from kubemini.machinery.labels import from_label_selector, validate_label_selector
 from kubemini.server.kinds.core.formats import IMMUTABLE, NOT_NEGATIVE, Errors, at_least_zero, wrong
+from kubemini.server.kinds.internal_types import Struct
 
 SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 NOT_MORE_THAN_REPLICAS = "cannot be greater than status.replicas"
@@ -40,27 +41,10 @@ def not_given(value: Any) -> bool:
     return value is None or value == []
 
 
-def immutable(new: Any, old: Any, path: str) -> Errors:
-    """Refuse a changed value."""
+def immutable(new: Any, old: Any, path: str, struct: Struct | None = None) -> Errors:
+    """Refuse a changed value; `struct` is its type, where the error shows upstream's internal one."""
     if not same(new, old):
-        yield invalid(path, new, IMMUTABLE)
-
-
-def immutable_fields(new: Tree, old: Tree, fields: Iterable[str], path: str) -> Errors:
-    """Refuse changes of some fields of an object."""
-    for field in fields:
-        yield from immutable(new.get(field), old.get(field), f"{path}.{field}")
-
-
-def internal(value: Tree, **fields: Any) -> Tree:
-    """Return a part of a spec as errors show it: upstream prints its internal types, under Go's names (``Type``), also what is not given.
-
-    `fields` are the type's, in its order, with their zero values.
-
-    >>> internal({"type": "Blue"}, type="", rollingUpdate=None)
-    {'Type': 'Blue', 'RollingUpdate': None}
-    """
-    return {f"{name[0].upper()}{name[1:]}": zero if value.get(name) is None else value[name] for name, zero in fields.items()}
+        yield invalid(path, struct.shown(new) if struct else new, IMMUTABLE)
 
 
 def counts(tree: Tree, fields: Iterable[str], path: str) -> Errors:

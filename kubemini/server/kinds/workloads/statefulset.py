@@ -15,6 +15,7 @@ from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.claims import claim_spec, claim_spec_warnings
 from kubemini.server.kinds.core.formats import Errors, wrong
 from kubemini.server.kinds.core.pod_spec_validation import validate_pod_template
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.rules import (
     NOT_MORE_THAN_REPLICAS,
     at_most_all,
@@ -22,7 +23,6 @@ from kubemini.server.kinds.workloads.rules import (
     collision_count,
     counts,
     int_or_percent,
-    internal,
     is_empty_selector,
     is_readable,
     mismatch,
@@ -47,6 +47,8 @@ FROZEN_TEXT: Final = (
     "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
 
+_ROLLING: Final = Struct(Partition=0, MaxUnavailable=None)
+_STRATEGY: Final = Struct(Type="", RollingUpdate=_ROLLING)
 _STATUS_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration", "collisionCount")
 
 
@@ -189,16 +191,11 @@ def _update_strategy(strategy: Tree, path: str) -> Errors:
         yield required(path)
     elif kind == "OnDelete":
         if rolling is not None:
-            yield invalid(f"{path}.rollingUpdate", _internal(rolling), "only allowed for updateStrategy 'RollingUpdate'")
+            yield invalid(f"{path}.rollingUpdate", _ROLLING.shown(rolling), "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
         yield from _rolling_update(rolling or {}, f"{path}.rollingUpdate")
     else:
-        given = {**strategy, "rollingUpdate": rolling and _internal(rolling)}
-        yield invalid(path, internal(given, type="", rollingUpdate=None), "must be 'RollingUpdate' or 'OnDelete'")
-
-
-def _internal(rolling: Tree) -> Tree:
-    return internal(rolling, partition=0, maxUnavailable=None)
+        yield invalid(path, _STRATEGY.shown(strategy), "must be 'RollingUpdate' or 'OnDelete'")
 
 
 def _rolling_update(rolling: Tree, path: str) -> Errors:

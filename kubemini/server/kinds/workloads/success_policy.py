@@ -7,8 +7,10 @@ from typing import Final
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import invalid, required, too_long, too_many
 from kubemini.server.kinds.core.formats import Errors, at_least_zero
+from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.indexes import MalformedIndexes, count_indexes
 
+SUCCESS_POLICY: Final = Struct(Rules=Struct(SucceededIndexes=None, SucceededCount=None))
 MAX_RULES: Final = 20
 MAX_INDEXES_LENGTH: Final = 64 * 1024
 
