@@ -124,6 +124,23 @@ def test_completed_indexes_survive_a_suspension() -> None:
     assert sorted(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] for pod in running) == ["0", "2"]
 
 
+def test_an_index_in_its_back_off_keeps_its_place() -> None:
+    """No index further on starts in place of one that waits for its back-off (seen on 1.36)."""
+
+    async def scenario(cluster: SimCluster) -> tuple[list[str], list[str]]:
+        await cluster.client.create(JOBS, job(completionMode="Indexed", parallelism=2, completions=4, backoffLimitPerIndex=2))
+        await cluster.settle(1)
+        await say(cluster, (await cluster.list("pod"))[0], "Failed")
+        seen = []
+        for seconds in (5, 15):
+            await cluster.env.sleep(seconds)
+            pods = [pod for pod in await cluster.list("pod") if pod["status"]["phase"] == "Running"]
+            seen.append(sorted(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] for pod in pods))
+        return seen[0], seen[1]
+
+    assert played(scenario) == (["1"], ["0", "1"])
+
+
 def test_a_queue_moves_a_job_that_never_ran_and_one_that_did() -> None:
     """Scheduling directives change while a Job is suspended, before its first run (kubernetes#139281) and after it (kubernetes#113221)."""
 
