@@ -20,6 +20,8 @@ from typing import Any, Self
 
 import orjson
 
+from kubemini.machinery.gotext import go_escaped, quoted
+
 
 class KubeminiError(Exception):
     """Root of every error that kubemini raises on purpose."""
@@ -52,14 +54,17 @@ class FieldError:
         return {"reason": self.reason, "message": self.body, "field": self.field}
 
 
-_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
-
-
 def shown(value: Any) -> str:
-    """Return a value as field errors print it: strings quoted, booleans and numbers bare, the rest as JSON (as Go writes it, HTML escaped), nil as null."""
-    if isinstance(value, dict | list):
-        return orjson.dumps(value).decode().translate(_HTML)
-    return orjson.dumps(value).decode() if isinstance(value, str | bool) or value is None else str(value)
+    r"""Return a value as field errors print it: strings quoted, booleans and numbers bare, the rest as Go's JSON, nil as null.
+
+    >>> print(shown(["a && b"]), shown("a && b"))
+    ["a \u0026\u0026 b"] "a && b"
+    """
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict | list | bool) or value is None:
+        return go_escaped(orjson.dumps(value).decode())
+    return str(value)
 
 
 def required(field: str, detail: str = "") -> FieldError:

@@ -105,6 +105,15 @@ def number(value: float) -> str:
     return text
 
 
+def go_escaped(text: str) -> str:
+    r"""Return JSON as encoding/json writes it, which leaves nothing in it that HTML or JavaScript would take for its own.
+
+    >>> print(go_escaped('"a<b"'))
+    "a\u003cb"
+    """
+    return text.translate(_HTML)
+
+
 def quoted(text: str) -> str:
     r"""Return a text as ``%q`` prints it.
 
@@ -126,6 +135,7 @@ def quoted(text: str) -> str:
     return f'"{"".join(found)}"'
 
 
+_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 

@@ -147,7 +147,9 @@ def test_a_claim_only_grows_once_bound(desk: Any) -> None:
     """The spec is immutable but for the volume's name, and the size of a bound claim."""
     desk.create("PersistentVolumeClaim", spec=CLAIM)
     bigger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    assert desk.unpatched("PersistentVolumeClaim", "x", bigger)[0].startswith("spec: Forbidden: spec is immutable after creation except")
+    (text,) = desk.unpatched("PersistentVolumeClaim", "x", bigger)
+    assert text.startswith("spec: Forbidden: spec is immutable after creation except")
+    assert '   "Requests": {\n-   "storage": "1Gi"\n+   "storage": "2Gi"\n' in text
     desk.patch("PersistentVolumeClaim", "x", {"spec": {"volumeName": "v"}})
     desk.patch("PersistentVolumeClaim", "x", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}, subresource="status")
     desk.patch("PersistentVolumeClaim", "x", bigger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 import yaml
 
@@ -360,3 +361,21 @@ def test_a_success_policy_needs_indexes(bench: Bench) -> None:
         bench.create(job(successPolicy={"rules": [{"succeededCount": 1}]}))
     shown = '{"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}'
     assert why(error) == [f"spec.successPolicy: Invalid value: {shown}: requires indexed completion mode"]
+
+
+def test_a_changed_template_is_shown_as_upstreams_types(bench: Bench) -> None:
+    """The refusal shows the whole template that was asked for: Go's names in their order, host namespaces in the security context, HTML escaped."""
+    pod = job()["spec"]["template"]["spec"]
+    bench.create(job(template={"spec": {**pod, "hostNetwork": True}}))
+    container = {**bench.get("Job", "a")["spec"]["template"]["spec"]["containers"][0], "command": ["sh", "-c", "a && b"]}
+    with pytest.raises(Invalid) as error:
+        bench.patch("Job", "a", {"spec": {"template": {"spec": {"containers": [container]}}}})
+    (text,) = why(error)
+    shown = orjson.loads(text.removeprefix("spec.template: Invalid value: ").removesuffix(": field is immutable"))
+    assert list(shown) == ["labels", "Spec"]
+    spec = shown["Spec"]
+    assert list(spec)[:6] == ["Volumes", "InitContainers", "Containers", "EphemeralContainers", "RestartPolicy", "TerminationGracePeriodSeconds"]
+    assert list(spec)[-5:] == ["SchedulingGates", "ResourceClaims", "Resources", "HostnameOverride", "SchedulingGroup"]
+    assert (len(spec), len(spec["Containers"][0]), spec["SecurityContext"]["HostNetwork"]) == (36, 25, True)
+    assert '"Command":["sh","-c","a \\u0026\\u0026 b"],"Args":null,"WorkingDir":"","Ports":null,' in text
+    assert '"Resources":{"Limits":null,"Requests":null,"Claims":null},' in text

@@ -8,22 +8,8 @@ from typing import Any
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import duplicate, forbidden, invalid, not_supported, required
 from kubemini.server.kinds.core.formats import Errors, descending_path, user_or_group
-from kubemini.server.kinds.internal_types import Struct
+from kubemini.server.kinds.core.internal_pod import SECURITY_CONTEXT
 
-_CONTEXT = Struct(
-    Capabilities=Struct(Add=None, Drop=None),
-    Privileged=None,
-    SELinuxOptions=Struct(User="", Role="", Type="", Level=""),
-    WindowsOptions=Struct(GMSACredentialSpecName=None, GMSACredentialSpec=None, RunAsUserName=None, HostProcess=None),
-    RunAsUser=None,
-    RunAsGroup=None,
-    RunAsNonRoot=None,
-    ReadOnlyRootFilesystem=None,
-    AllowPrivilegeEscalation=None,
-    ProcMount=None,
-    SeccompProfile=Struct(Type="", LocalhostProfile=None),
-    AppArmorProfile=Struct(Type="", LocalhostProfile=None),
-)
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _sysctl = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?").fullmatch
 _NET = ("net.",)
@@ -51,9 +37,9 @@ def container_security(tree: Tree, path: str, host_users: bool) -> Errors:
     yield from _seccomp(tree.get("seccompProfile"), f"{path}.seccompProfile")
     if tree.get("allowPrivilegeEscalation") is False:
         if tree.get("privileged"):
-            yield invalid(path, _CONTEXT.shown(tree), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+            yield invalid(path, SECURITY_CONTEXT.shown(tree), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
         if "CAP_SYS_ADMIN" in ((tree.get("capabilities") or {}).get("add") or ()):
-            yield invalid(path, _CONTEXT.shown(tree), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
+            yield invalid(path, SECURITY_CONTEXT.shown(tree), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
     yield from _app_armor(tree.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 

@@ -18,11 +18,10 @@ from kubemini.machinery.memo import by_identity
 from kubemini.server.kinds.core import pod_containers as containers
 from kubemini.server.kinds.core import pod_resources, pod_scheduling, pod_security
 from kubemini.server.kinds.core.formats import Errors, ip, one_of, search_path, wrong
+from kubemini.server.kinds.core.internal_pod import RESOURCE_CLAIM
 from kubemini.server.kinds.core.pod_containers import Surroundings
 from kubemini.server.kinds.core.pod_volumes import volumes
-from kubemini.server.kinds.internal_types import Struct
 
-_RESOURCE_CLAIM = Struct(Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -221,9 +220,9 @@ def _resource_claims(entries: list[Tree], path: str) -> Errors:
         seen.add(name)
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
         if direct is not None and template is not None:
-            yield invalid(here, _RESOURCE_CLAIM.shown(claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+            yield invalid(here, RESOURCE_CLAIM.shown(claim), "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
         if direct is None and template is None:
-            yield invalid(here, _RESOURCE_CLAIM.shown(claim), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+            yield invalid(here, RESOURCE_CLAIM.shown(claim), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(key) is not None:
                 yield from wrong(names.dns1123_subdomain, claim[key], f"{here}.{key}")

@@ -11,17 +11,15 @@ from kubemini.api.trees import Tree
 from kubemini.machinery import names
 from kubemini.machinery.errors import duplicate, forbidden, invalid
 from kubemini.machinery.pod_requests import is_sidecar, qos_class
-from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, difference, ip, is_ipv4, same, wrong
+from kubemini.server.kinds.core.formats import IMMUTABLE, Errors, ip, is_ipv4, same, wrong
+from kubemini.server.kinds.core.internal_pod import EPHEMERAL_CONTAINER, NODE_SELECTOR_TERM, POD_SPEC
 from kubemini.server.kinds.core.pod_spec_validation import MIRROR
-from kubemini.server.kinds.internal_types import Struct
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
 )
-_REQUIREMENT = Struct(Key="", Operator="", Values=None)
-_TERM = Struct(MatchExpressions=_REQUIREMENT, MatchFields=_REQUIREMENT)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _COMPUTE = ("cpu", "memory")
 
@@ -56,7 +54,7 @@ def updated_spec(new: Tree, old: Tree) -> Errors:
     if old.get("schedulingGates"):
         yield from _gated(munged, old)
     if not same(munged, old):
-        yield forbidden("spec", _UPDATABLE + difference(old, munged, "spec"))
+        yield forbidden("spec", _UPDATABLE + POD_SPEC.difference(old, munged))
 
 
 def _with_old_images(new: Tree, old: Tree) -> Tree:
@@ -112,11 +110,11 @@ def _node_affinity(new: Tree, old: Tree) -> Errors:
     if old.get(_REQUIRED) is None:
         return
     if before and len(before) != len(after):
-        yield invalid(path, _TERM.shown(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        yield invalid(path, NODE_SELECTOR_TERM.shown(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for index, (one, other) in enumerate(zip(before, after, strict=False)):
         if not _only_added(one, other):
-            yield invalid(f"{path}[{index}]", _TERM.shown(other), "only additions are allowed (no mutations or deletions)")
+            yield invalid(f"{path}[{index}]", NODE_SELECTOR_TERM.shown(other), "only additions are allowed (no mutations or deletions)")
 
 
 def _only_added(old: Tree, new: Tree) -> bool:
@@ -222,7 +220,7 @@ def updated_ephemeral_containers(new: Tree, old: Tree) -> Errors:
         if current is None:
             yield forbidden("spec.ephemeralContainers", f'existing ephemeral containers "{name}" may not be removed\n')
         elif not same(container, current):
-            text = f'existing ephemeral containers "{name}" may not be changed\n{difference(container, current)}'
+            text = f'existing ephemeral containers "{name}" may not be changed\n{EPHEMERAL_CONTAINER.difference(container, current)}'
             yield forbidden("spec.ephemeralContainers", text)
 
 

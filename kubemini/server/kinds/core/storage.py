@@ -7,6 +7,7 @@ from kubemini.machinery import names, quantity
 from kubemini.machinery.errors import FieldError, forbidden, invalid, not_supported, required
 from kubemini.server.kinds.core.claims import ACCESS_MODES, VOLUME_MODES, claim_spec, claim_warnings
 from kubemini.server.kinds.core.formats import IMMUTABLE, POSITIVE, Errors, difference, same, wrong
+from kubemini.server.kinds.core.internal_pod import CLAIM_SPEC
 from kubemini.server.kinds.core.pod_scheduling import node_selector
 from kubemini.server.kinds.core.pod_volumes import SOURCES, csi_driver_name
 from kubemini.server.kinds.core.volume_warnings import volume_warnings
@@ -71,7 +72,7 @@ def _claim_update(spec: Tree, before: Tree, status: Tree) -> Errors:
         if spec.get("volumeAttributesClassName") is not None:
             munged["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
     if not same(munged, before):
-        yield forbidden("spec", _CLAIM_IMMUTABLE + difference(before, munged, "spec"))
+        yield forbidden("spec", _CLAIM_IMMUTABLE + CLAIM_SPEC.difference(before, munged))
     if quantity.nano(_storage(spec)) < quantity.nano(_storage(before)):
         capacity = (status.get("capacity") or {}).get("storage", "0")
         if quantity.nano(_storage(spec)) <= quantity.nano(capacity):

@@ -13,6 +13,7 @@ from typing import Final
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import invalid
 from kubemini.server.kinds.core.formats import IMMUTABLE, Errors
+from kubemini.server.kinds.core.internal_pod import POD_SPEC, POD_TEMPLATE
 from kubemini.server.kinds.internal_types import Struct
 from kubemini.server.kinds.workloads.pod_failure_policy import POD_FAILURE_POLICY
 from kubemini.server.kinds.workloads.rules import immutable, same
@@ -81,9 +82,9 @@ def _template(template: Tree, old: Tree, gates: Openness) -> Errors:
     if is_open.resources:
         # Nothing else of the template is compared then, not even its finalizers
         if not same(_fixed_part(pod, pod_before, is_open), _fixed_part(pod_before, pod, is_open)):
-            yield invalid("spec.template.spec", pod, IMMUTABLE)
+            yield invalid("spec.template.spec", POD_SPEC.shown(pod), IMMUTABLE)
     elif not same(_fixed_template(template, is_open), _fixed_template(before, is_open)):
-        yield invalid("spec.template", template, IMMUTABLE)
+        yield invalid("spec.template", POD_TEMPLATE.shown(template), IMMUTABLE)
 
 
 def _says_suspended(status: Tree) -> bool:

@@ -9,14 +9,14 @@ from kubemini.machinery.errors import FieldError, invalid, not_supported
 from kubemini.machinery.labels import validate_label_selector
 from kubemini.server.kinds import tables
 from kubemini.server.kinds.core.formats import Errors
-from kubemini.server.kinds.internal_types import Struct
+from kubemini.server.kinds.internal_types import LABEL_SELECTOR, Struct
 from kubemini.server.kinds.workloads.conditions import validate_conditions
 from kubemini.server.kinds.workloads.rules import at_most_all, counts, int_or_percent
 from kubemini.server.strategy import Strategy, WriteContext
 
 EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
-_SPEC: Final = Struct(MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
+_SPEC: Final = Struct(MinAvailable=None, Selector=LABEL_SELECTOR, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
 _STATUS_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
