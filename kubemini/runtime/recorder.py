@@ -215,7 +215,8 @@ class Recorder:
         regarding = said.regarding
         key = (said.type, said.action, said.reason, *_identity(regarding), *_identity(said.related or {}))
         now = self._env.now()
-        await self._end_series(now)
+        if self._series and now - next(iter(self._series.values())).last > SERIES_SECONDS:
+            await self._end_series(now)
         series = self._series.get(key)
         if series is not None:
             series.count += 1

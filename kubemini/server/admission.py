@@ -16,6 +16,10 @@ from kubemini.server.registry import Kind
 from kubemini.server.strategy import WriteContext
 
 
+Steps = tuple[list[Callable[["AdmissionRequest"], Tree | None]], list[Callable[["AdmissionRequest"], None]]]
+"""What a kind of write goes through: those who may change it, those who may refuse it."""
+
+
 @dataclass(slots=True)
 class AdmissionRequest:
     """One write as admission sees it, in the storage version. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
@@ -33,6 +37,8 @@ class AdmissionRequest:
     """Texts for ``Warning`` headers; a plugin appends to it."""
     review: Any = None
     """The request as webhooks of our own controllers see it, made once for all of them."""
+    steps: Steps | None = None
+    """Who is concerned, once somebody has asked."""
 
 
 class Admission:
@@ -81,16 +87,12 @@ class AsyncAdmission:
         """Raise an `ApiStatus` where the write must not happen."""
 
 
-_Steps = tuple[list[Callable[[AdmissionRequest], Tree | None]], list[Callable[[AdmissionRequest], None]]]
-"""What a kind of write goes through: those who may change it, those who may refuse it."""
-
-
 class Chain:
     """The ordered plugins of a server, grouped by what they are for so that a write asks only those concerned."""
 
     def __init__(self, plugins: Sequence[Admission] = ()) -> None:
         self._plugins: list[Admission] = []
-        self._cache: dict[tuple[str, str, str], _Steps] = {}
+        self._cache: dict[tuple[str, str, str], Steps] = {}
         self.remote: list[AsyncAdmission] = []
         for plugin in plugins:
             self.add(plugin)
@@ -105,7 +107,9 @@ class Chain:
         self._plugins.remove(plugin)
         self._cache.clear()
 
-    def _for(self, request: AdmissionRequest) -> _Steps:
+    def _for(self, request: AdmissionRequest) -> Steps:
+        if request.steps is not None:
+            return request.steps
         key = (request.kind.storage, request.operation, request.subresource)
         found = self._cache.get(key)
         if found is None:
@@ -114,6 +118,7 @@ class Chain:
                 [plugin.mutate for plugin in concerned if plugin.mutates],
                 [plugin.validate for plugin in concerned if plugin.validates],
             )
+        request.steps = found
         return found
 
     def _concerned(self, request: AdmissionRequest) -> list[Admission]:

@@ -79,6 +79,8 @@ def for_update(kind: Kind, new: Tree, old: Tree, url_name: str, namespace: str) 
     uid = meta.get("uid")
     if uid and uid != before["uid"]:
         raise Conflict.of(kind.plural, kind.group, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}")
+    if meta is before:
+        return {**_FIRST, **new, "apiVersion": old["apiVersion"], "kind": kind.kind}
     kept: Tree = {"name": name}
     if kind.namespaced:
         kept["namespace"] = before["namespace"]

@@ -19,7 +19,7 @@ from kubemini.server.managing import Managing, uid_mismatch, with_entries
 from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
 from kubemini.server.patching import patched
 from kubemini.server.registry import Kind, Served
-from kubemini.server.strategy import Decoded, WriteContext
+from kubemini.server.strategy import Decoded, Strategy, WriteContext
 from kubemini.server.subresources import STATUS, ActionSubresource, ObjectSubresource, ScaleSubresource, Subresources
 from kubemini.server.verbs import Verbs
 from kubemini.store import KeyExists, Record
@@ -159,16 +159,18 @@ class Writing(Verbs):
             elif "status" in obj:
                 obj = {key: value for key, value in obj.items() if key != "status"}
         obj = strategy.prepare_for_create(obj, ctx)
-        problems = validate_metadata_create(
-            obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer
-        )
-        problems += strategy.validate_create(obj, ctx)
-        problems += self._schema_problems(served, obj, None)
-        if problems:
-            self.chain.read(request)
-            raise Invalid.of(kind.kind, kind.group, name, problems)
-        warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
-        warnings += strategy.warnings(obj, None, ctx)
+        if changed or not self._vouched(options, strategy, ""):
+            problems = validate_metadata_create(
+                obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer
+            )
+            problems += strategy.validate_create(obj, ctx)
+            problems += self._schema_problems(served, obj, None)
+            if problems:
+                self._prove(options, strategy, "", problems, changed=changed)
+                self.chain.read(request)
+                raise Invalid.of(kind.kind, kind.group, name, problems)
+            warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
+            warnings += strategy.warnings(obj, None, ctx)
         request.obj, request.name = obj, name
         self.chain.validate(request)
         for each in remote:
@@ -185,6 +187,16 @@ class Writing(Verbs):
         record = table.create(key, obj)
         strategy.after_create(record.obj, ctx)
         return Outcome(served.from_storage(record.obj), record, 201, warnings)
+
+    def _vouched(self, options: WriteOptions, strategy: Strategy, subresource: str) -> bool:
+        """Tell whether the writer vouches for a valid object and is believed."""
+        return options.canonical and subresource in strategy.vouched and not self.proving and not self.store.debug
+
+    @staticmethod
+    def _prove(options: WriteOptions, strategy: Strategy, subresource: str, problems: list[FieldError], *, changed: bool) -> None:
+        """Raise AssertionError where a writer vouched for what turned out to be invalid."""
+        if options.canonical and subresource in strategy.vouched and not changed:
+            raise AssertionError(f"{options.caller.user} vouched for what is invalid: {problems}")
 
     def _schema_problems(self, served: Served, obj: Tree, old: Tree | None) -> list[FieldError]:
         codec = served.version.codec
@@ -305,15 +317,19 @@ class Writing(Verbs):
             new = objectmeta.next_generation(kind, new, old)
         if "resourceVersion" not in new["metadata"]:
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
-        problems: list[FieldError] = []
         if new["metadata"] is not meta:
-            problems += metadata_problems_of_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
-        problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
-        problems += self._schema_problems(served, new, old)
+            problems = metadata_problems_of_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
+            warned = metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
+        else:
+            problems, warned = [], []
+        if changed or not self._vouched(options, strategy, sub):
+            problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
+            problems += self._schema_problems(served, new, old)
         if problems:
+            self._prove(options, strategy, sub, problems, changed=changed)
             self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
-        warnings += metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
+        warnings += warned
         if handler is None:
             warnings += strategy.warnings(new, old, ctx)
         request.obj = new

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown import kueue as names
 from kubemini.controllers.kueue.config import KueueConfig
-from kubemini.controllers.kueue.integrations.ancestors import queue_name
+from kubemini.controllers.kueue.integrations.ancestors import owned_by_known, queue_name
 from kubemini.controllers.kueue.integrations.job_marks import prebuilt_name
 from kubemini.controllers.kueue.integrations.pods import annotation, group_name, is_gated, role_hash, terminated
 from kubemini.controllers.kueue.webhooks.jobs import (
@@ -66,6 +66,9 @@ class PodWebhook:
                 new = with_label(new, names.POD_GROUP_POD_INDEX, (pod["metadata"].get("labels") or {}).get(label, ""))
             new = with_gates(new, *gates)
             return new if annotation(new, names.ROLE_HASH) else with_annotation(new, names.ROLE_HASH, role_hash(new["spec"]))
+        if not self.config.manage_without_queue and not queue_name(pod) and owned_by_known(pod):
+            # No default is for what somebody owns, so that it stays without a queue; most pods are such
+            return None
         if not namespace_selected(self.config, request) or managed_above(pod, self.config, request):
             return None
         new = with_defaults(pod, self.config, request)

@@ -71,6 +71,7 @@ class EventStrategy(Strategy):
     """Events of v1."""
 
     create_on_update = True
+    vouched = ("",)
     table = EVENT
     fields = EVENT_FIELDS
 

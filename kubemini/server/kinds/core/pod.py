@@ -70,6 +70,7 @@ class PodStrategy(Strategy):
     has_generation = True
     returns_deleted = True
     graceful = True
+    vouched = ("status",)
     table = POD
     fields = POD_FIELDS
 
