@@ -29,7 +29,7 @@ from kubemini.runtime.expectations import Expectations
 from kubemini.runtime.keys import controller_of, controller_uid, key_of
 from kubemini.runtime.workqueue import Backoff, WorkQueue
 
-BATCH_SECONDS, BATCH_PER_POD = 0.3, 50e-6
+BATCH_SECONDS, BATCH_PER_POD = 0.1, 50e-6
 """Pod events are answered together (upstream: after 1 s): a pass follows the first change after this long; longer for a Job with many pods, so that the
 cost of an event does not grow."""
 CREATED_SECONDS, CREATED_PER_POD = 0.01, 5e-6

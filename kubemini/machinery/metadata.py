@@ -146,6 +146,8 @@ _SOUND_LIMIT = 8192
 
 
 def _sound(labels: Mapping[str, str]) -> bool:
+    if labels.items() <= _SOUND:
+        return True
     for pair in labels.items():
         if pair not in _SOUND:
             if qualified_name(pair[0]) or label_value(pair[1]):
@@ -162,16 +164,18 @@ def _sound(labels: Mapping[str, str]) -> bool:
 def validate_annotations(annotations: Mapping[str, str] | None, field: str) -> list[FieldError]:
     """Return the broken rules of annotations: keys as of labels (in any case), 256 KiB altogether."""
     found: list[FieldError] = []
-    total = 0
-    for key, value in (annotations or {}).items():
-        if key not in _ANNOTATIONS:
-            problem = qualified_name(key.lower())
-            if problem:
-                found += errors(field, key, problem)
-            else:
-                _remember(key)
-        total += len(key) + len(value)
-    if total * 4 > MAX_ANNOTATIONS and sum(_size(key) + _size(value) for key, value in (annotations or {}).items()) > MAX_ANNOTATIONS:
+    if not annotations:
+        return found
+    if not annotations.keys() <= _ANNOTATIONS:
+        for key in annotations:
+            if key not in _ANNOTATIONS:
+                problem = qualified_name(key.lower())
+                if problem:
+                    found += errors(field, key, problem)
+                else:
+                    _remember(key)
+    total = sum(map(len, annotations)) + sum(map(len, annotations.values()))
+    if total * 4 > MAX_ANNOTATIONS and sum(_size(key) + _size(value) for key, value in annotations.items()) > MAX_ANNOTATIONS:
         found.append(too_long(field, MAX_ANNOTATIONS))
     return found
 

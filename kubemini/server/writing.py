@@ -169,8 +169,10 @@ class Writing(Verbs):
                 self._prove(options, strategy, "", problems, changed=changed)
                 self.chain.read(request)
                 raise Invalid.of(kind.kind, kind.group, name, problems)
-            warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
-            warnings += strategy.warnings(obj, None, ctx)
+            if not options.canonical:
+                # Controllers do not listen
+                warnings += metadata_warnings(obj["metadata"], custom=kind.custom)
+                warnings += strategy.warnings(obj, None, ctx)
         request.obj, request.name = obj, name
         self.chain.validate(request)
         for each in remote:
@@ -330,7 +332,7 @@ class Writing(Verbs):
             self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
         warnings += warned
-        if handler is None:
+        if handler is None and not options.canonical:
             warnings += strategy.warnings(new, old, ctx)
         request.obj = new
         self.chain.validate(request)

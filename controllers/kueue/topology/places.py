@@ -26,6 +26,7 @@ from kubemini.runtime.controller import Context
 from kubemini.runtime.keys import key_of
 
 Amounts = Mapping[str, int]
+_TERMINAL = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class TopologyPlaces:
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         tree = new if new is not None else old
-        if tree is None or (old is not None and new is not None and old["spec"] is new["spec"] and _counts(old) == _counts(new)):
+        if tree is None or (old is not None and new is not None and old["spec"] is new["spec"] and _counts_alike(old, new)):
             return
         key = key_of(tree)
         before = self._pods.pop(key, None)
@@ -484,10 +485,21 @@ def _groups(members: Sequence[PodSetAssignment], pod_sets: Mapping[str, Tree]) -
 
 def _counts(pod: Tree) -> bool:
     """Tell whether a pod uses a node without having been placed by topology."""
-    if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if not pod["spec"].get("nodeName") or _ended(pod):
         return False
     annotations = annotations_of(pod)
     return not annotations or annotations.keys().isdisjoint(ASKING)
+
+
+def _counts_alike(old: Tree, new: Tree) -> bool:
+    """Tell whether a pod with an unchanged spec counts as it did before: nearly every change of a status leaves that as it is."""
+    same = old["metadata"].get("annotations") is new["metadata"].get("annotations") and _ended(old) == _ended(new)
+    return same or _counts(old) == _counts(new)
+
+
+def _ended(pod: Tree) -> bool:
+    status = pod.get("status")
+    return bool(status) and status.get("phase") in _TERMINAL
 
 
 def _usable(node: Tree) -> bool:

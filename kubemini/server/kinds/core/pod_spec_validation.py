@@ -289,6 +289,8 @@ def pod_annotations(annotations: Mapping[str, str] | None, spec: Tree, path: str
     cost = annotations.get(DELETION_COST)
     if cost is not None and not _is_deletion_cost(cost):
         errors.append(invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer"))
+    if _APP_ARMOR not in "\n".join(annotations):
+        return errors
     for key, value in annotations.items():
         if key.startswith(_APP_ARMOR):
             container = key.removeprefix(_APP_ARMOR)
