@@ -101,7 +101,7 @@ class InProcessClient:
         resource_version: str = "",
     ) -> None:
         """Delete an object."""
-        options = replace(self._delete, propagation=propagation, grace=grace, uid=uid, resource_version=resource_version)
+        options = DeleteOptions(self._delete.caller, grace, propagation, None, uid, resource_version)
         await self.server.delete(self._resolve(resource), namespace, name, options)
 
     async def delete_collection(

@@ -51,6 +51,8 @@ class DisruptionController(Controller):
 
     def _on_pod(self, old: Tree | None, new: Tree | None) -> None:
         """A budget looks again when its pods come, go, turn ready or are about to go."""
+        if not self._budgets.objects:
+            return
         if old is not None and new is not None and old["metadata"].get("labels") is not new["metadata"].get("labels"):
             self._due(old)
         pod = new if new is not None else old
@@ -58,8 +60,6 @@ class DisruptionController(Controller):
             self._due(pod)
 
     def _due(self, pod: Tree) -> None:
-        if not self._budgets.objects:
-            return
         meta = pod["metadata"]
         keys = self._selectors.matching(meta["namespace"], meta.get("labels"))
         if len(keys) > 1:

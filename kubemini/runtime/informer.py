@@ -34,10 +34,11 @@ PARTS = {
 }
 """What indexes and handlers may say that they read. A part counts as changed where it is not the very same object as before."""
 _ANYTHING = 2048
-_MARKING = 3
-"""The parts where marks stand."""
-_META = tuple((name, PARTS[name]) for name in ("labels", "annotations", "ownerReferences", "deletionTimestamp", "finalizers"))
-_SPEC, _STATUS = PARTS["spec"], PARTS["status"]
+_LABELS, _ANNOTATIONS, _OWNERS, _DELETION, _FINALIZERS, _SPEC, _STATUS = (
+    PARTS[name] for name in ("labels", "annotations", "ownerReferences", "deletionTimestamp", "finalizers", "spec", "status")
+)
+_ABOUT = _LABELS | _ANNOTATIONS | _OWNERS
+"""The parts that tell whom an object is about: marks and controllers."""
 _WITHIN = tuple((name.partition(".")[2], bit) for name, bit in PARTS.items() if name.startswith("spec."))
 
 
@@ -51,9 +52,17 @@ def _changed(old: Tree, new: Tree) -> int:
     before, after = old["metadata"].get, new["metadata"].get
     if before("uid") != after("uid"):
         return -1
-    for part, bit in _META:
-        if before(part) is not after(part):
-            changed |= bit
+    # Not a loop: this is asked of every change of every object
+    if before("labels") is not after("labels"):
+        changed |= _LABELS
+    if before("annotations") is not after("annotations"):
+        changed |= _ANNOTATIONS
+    if before("ownerReferences") is not after("ownerReferences"):
+        changed |= _OWNERS
+    if before("deletionTimestamp") is not after("deletionTimestamp"):
+        changed |= _DELETION
+    if before("finalizers") is not after("finalizers"):
+        changed |= _FINALIZERS
     one, other = old.get("spec"), new.get("spec")
     if one is not other:
         changed |= _SPEC
@@ -103,6 +112,8 @@ class _Index:
 
 
 _Plan = tuple[tuple[_Index, ...], tuple[Handler, ...]]
+_About = tuple[bool, tuple[str, ...]]
+"""Whether an object is marked for somebody, and the kinds of its controllers, now and before."""
 
 
 class Informer:
@@ -119,7 +130,10 @@ class Informer:
         self._handlers: list[tuple[int, str | None, bool, Handler]] = []
         self._kinds: frozenset[str] = frozenset()
         """Kinds of controllers that handlers asked for."""
-        self._plans: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
+        self._abouts: dict[str, _About] = {}
+        """Whom each object is about, as far as somebody has looked."""
+        self._known: dict[_About, _About] = {}
+        self._plans: dict[tuple[int, _About], _Plan] = {}
         """What is to be done for each way in which an object can change."""
         self._marks: frozenset[str] = frozenset()
         """Every key that marks an object as one that some index or handler is about."""
@@ -168,7 +182,7 @@ class Informer:
             return
         if marks:
             self._marks = self._marks.union(marks)
-        self._plans.clear()
+        self._forget()
         index = self._indexes[name] = _Index(function, _mask(reads), marked=bool(marks))
         for key, obj in self.objects.items():
             index.change(key, None, obj)
@@ -184,8 +198,14 @@ class Informer:
             self._marks = self._marks.union(marks)
         if controller is not None:
             self._kinds = self._kinds.union((controller,))
-        self._plans.clear()
+        self._forget()
         self._handlers.append((_mask(reads), controller, bool(marks), handler))
+
+    def _forget(self) -> None:
+        """Think anew about whom objects are about and who is concerned."""
+        self._plans.clear()
+        self._abouts.clear()
+        self._known.clear()
 
     def start(self, client: Client) -> None:
         """Begin to follow the resource."""
@@ -222,14 +242,21 @@ class Informer:
             if old is None:
                 return
             del self.objects[key]
+            about = self._abouts.pop(key, None) or self._about(old)
         else:
             self.objects[key] = new
-            if old is not None:
+            if old is None:
+                about = self._abouts[key] = self._about(new)
+            else:
                 changed = _changed(old, new)
-        found = (changed, self._marked(old, new, changed), self._controllers(old, new))
-        plan = self._plans.get(found)
+                about = self._abouts.get(key) or self._about(old)
+                if changed & _ABOUT:
+                    after = self._abouts[key] = self._about(new)
+                    if after is not about:
+                        about = (about[0] or after[0], about[1] + after[1])
+        plan = self._plans.get((changed, about))
         if plan is None:
-            plan = self._plans[found] = self._planned(*found)
+            plan = self._plans[changed, about] = self._planned(changed, *about)
         for index in plan[0]:
             index.change(key, old, new)
         self._labels.change(key, old, new)
@@ -248,32 +275,22 @@ class Informer:
         )
         return indexes, handlers
 
-    def _marked(self, old: Tree | None, new: Tree | None, changed: int) -> bool:
-        """Tell whether an object has or had a key that marks it for somebody."""
-        marks = self._marks
-        if not marks:
-            return False
-        for obj in (new, old):
-            if obj is not None:
-                meta = obj["metadata"]
-                labels, annotations = meta.get("labels"), meta.get("annotations")
-                if (labels and not marks.isdisjoint(labels)) or (annotations and not marks.isdisjoint(annotations)):
-                    return True
-                if not changed & _MARKING:
-                    return False
-        return False
+    def _about(self, obj: Tree) -> _About:
+        """Return whom an object is about: whether it has a key that marks it for somebody, and the kind of its controller.
 
-    def _controllers(self, old: Tree | None, new: Tree | None) -> tuple[str, ...]:
-        """Return the kinds of the controllers of an object, before a change and after: "" for none, "*" for kinds that nobody asked for."""
-        kinds = self._kinds
-        if not kinds:
-            return ()
-        before = old["metadata"].get("ownerReferences") if old is not None else None
-        after = new["metadata"].get("ownerReferences") if new is not None else None
-        if old is None or new is None or before is after:
-            kind = _kind_of(before or after)
-            return (kind if kind in kinds or not kind else "*",)
-        return tuple(kind if kind in kinds or not kind else "*" for kind in (_kind_of(before), _kind_of(after)))
+        That is "" for none, "*" for a kind that nobody asked for. Equal answers are one object.
+        """
+        meta = obj["metadata"]
+        marks, marked = self._marks, False
+        kinds: tuple[str, ...] = ()
+        if marks:
+            labels, annotations = meta.get("labels"), meta.get("annotations")
+            marked = bool((labels and not marks.isdisjoint(labels)) or (annotations and not marks.isdisjoint(annotations)))
+        if self._kinds:
+            kind = _kind_of(meta.get("ownerReferences"))
+            kinds = (kind if kind in self._kinds or not kind else "*",)
+        found = (marked, kinds)
+        return self._known.setdefault(found, found)
 
 
 class Informers:

@@ -39,9 +39,7 @@ class Deleting(Writing):
         meta = obj["metadata"]
         name, namespace = meta["name"], meta.get("namespace", "")
         _preconditions(kind, meta, options)
-        ctx = WriteContext(
-            self.env, self.reader, options.caller.user, options.caller.groups, options.dry_run, options.caller.uid, options.caller.extra
-        )
+        ctx = self.context(options)
         request = AdmissionRequest(kind, "DELETE", namespace, name, None, obj, ctx, warnings=warnings)
         self.chain.validate(request)
         for each in self.chain.remote:

@@ -16,7 +16,7 @@ from kubemini.server import objectmeta
 from kubemini.server.admission import AdmissionRequest
 from kubemini.server.kinds.core.formats import difference
 from kubemini.server.managing import Managing, uid_mismatch, with_entries
-from kubemini.server.options import DEFAULT_WRITE, Outcome, Patch, WriteOptions
+from kubemini.server.options import DEFAULT_WRITE, Caller, DeleteOptions, Outcome, Patch, WriteOptions
 from kubemini.server.patching import patched
 from kubemini.server.registry import Kind, Served
 from kubemini.server.strategy import Decoded, Strategy, WriteContext
@@ -27,7 +27,7 @@ from kubemini.store import KeyExists, Record
 CREATE_ATTEMPTS = 8
 """How often a generated name is drawn before the server gives up."""
 CONTEXTS = 64
-"""How many options of writers are remembered."""
+"""How many callers are remembered."""
 CONFLICT_ATTEMPTS = 5
 """How often a patch without a resourceVersion is computed again when somebody was faster."""
 
@@ -42,18 +42,20 @@ class Writing(Verbs):
         super().__init__(**state)
         self.subresources = subresources
         self.managing = managing
-        self._contexts: dict[int, tuple[WriteOptions, WriteContext]] = {}
+        self._contexts: dict[int, tuple[Caller, WriteContext]] = {}
 
-    def context(self, options: WriteOptions) -> WriteContext:
-        """Return what strategies and admission may know of a request; a client in process writes with the very same options again and again."""
-        known = self._contexts.get(id(options))
-        if known is not None:
-            return known[1]
+    def context(self, options: WriteOptions | DeleteOptions) -> WriteContext:
+        """Return what strategies and admission may know of a request; a client in process is the very same caller again and again."""
         caller = options.caller
+        if not options.dry_run:
+            known = self._contexts.get(id(caller))
+            if known is not None:
+                return known[1]
         ctx = WriteContext(self.env, self.reader, caller.user, caller.groups, options.dry_run, caller.uid, caller.extra)
-        if len(self._contexts) >= CONTEXTS:
-            self._contexts.clear()
-        self._contexts[id(options)] = (options, ctx)
+        if not options.dry_run:
+            if len(self._contexts) >= CONTEXTS:
+                self._contexts.clear()
+            self._contexts[id(caller)] = (caller, ctx)
         return ctx
 
     def _decode(self, served: Served, body: Tree, options: WriteOptions, stored: Tree | None = None) -> Decoded:

@@ -6,8 +6,9 @@ from kubemini.api.trees import Tree, drop_in, get_in
 from kubemini.server.admission import Admission, AdmissionRequest
 
 _TEMPLATES = ("jobs.batch", "deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "replicationcontrollers")
+_OWN = ("spec",)
 _PATHS: dict[str, tuple[str, ...]] = {
-    "pods": ("spec",),
+    "pods": _OWN,
     "cronjobs.batch": ("spec", "jobTemplate", "spec", "template", "spec"),
     **dict.fromkeys(_TEMPLATES, ("spec", "template", "spec")),
 }
@@ -26,8 +27,8 @@ class DropDisabledFields(Admission):
         """Return the object without the fields."""
         path = _PATHS[request.kind.storage]
         obj = request.obj or {}
-        spec = get_in(obj, *path)
-        if not isinstance(spec, dict):
+        spec = obj.get("spec") if path == _OWN else get_in(obj, *path)
+        if not isinstance(spec, dict) or spec.keys().isdisjoint(self._fields):
             return None
         old = get_in(request.old or {}, *path, default={}) or {}
         for name in self._fields:
