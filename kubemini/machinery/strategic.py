@@ -47,14 +47,21 @@ class MergeSchema(Protocol):
 class TypeMergeSchema:
     """The merge schema of a built-in object type."""
 
-    __slots__ = ("_info", "_types")
+    __slots__ = ("_info", "_known", "_types")
 
     def __init__(self, types: Types, info: TypeInfo) -> None:
         self._types = types
         self._info = info
+        self._known: dict[str, Merging] = {}
 
     def field(self, name: str) -> Merging:
         """Return how a field merges. Raise `ServerError` for an unknown field."""
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._merging(name)
+        return known
+
+    def _merging(self, name: str) -> Merging:
         found = self._info.fields.get(name)
         if found is None:
             raise ServerError(f'unable to find api field in struct {self._info.go_name} for the json field "{name}"')
@@ -96,14 +103,16 @@ def _merge_map(live: Tree, patch: Tree, schema: MergeSchema) -> Tree:
     if _PATCH in patch:
         return _directed(patch)
     new = dict(live)
-    content = {key: value for key, value in patch.items() if key != _RETAIN}
-    if _RETAIN in patch:
+    steering = [key for key in patch if key.startswith("$")]
+    content = {key: value for key, value in patch.items() if key != _RETAIN} if steering else patch
+    if _RETAIN in steering:
         _retain(new, content, patch[_RETAIN])
-    for key in [each for each in content if each.startswith(_ORDER)]:
-        if key in content:
+    for key in steering:
+        if key.startswith(_ORDER) and key in content:
             _merge_ordered(new, content, key, schema)
-    for key in [each for each in content if each.startswith(_DELETE_FROM)]:
-        _delete_from(new, _field_of(key, _DELETE_FROM), content.pop(key), schema)
+    for key in steering:
+        if key.startswith(_DELETE_FROM) and key in content:
+            _delete_from(new, _field_of(key, _DELETE_FROM), content.pop(key), schema)
     for key, value in content.items():
         _merge_field(new, key, value, schema)
     return new

@@ -59,7 +59,7 @@ def _merge_schema(served: Served, *, scale: bool) -> TypeMergeSchema:
     codec = served.version.codec
     if not isinstance(codec, BuiltinCodec):
         raise TypeError(f"{served.kind.qualified} is no built-in kind: it has no strategic merge")
-    return TypeMergeSchema(codec.types, codec.types.type("autoscaling/v1.Scale") if scale else codec.type_info)
+    return TypeMergeSchema(codec.types, codec.types.type("autoscaling/v1.Scale")) if scale else codec.merging
 
 
 def _undecodable(new: object, why: str) -> Invalid:

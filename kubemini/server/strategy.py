@@ -137,6 +137,10 @@ class Strategy:
         """Fill defaults that depend on other fields (the codec has filled the plain ones)."""
         return obj
 
+    def default_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """Fill the same in a new state of an object, which was defaulted in its old one."""
+        return self.default(new, ctx)
+
     def initial_status(self, obj: Tree) -> Tree | None:
         """Return the status of a new object, or None for none (only asked when `has_status`)."""
         return None

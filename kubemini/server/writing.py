@@ -288,14 +288,16 @@ class Writing(Verbs):
         name, namespace = meta["name"], meta.get("namespace", "")
         sub = handler.name if handler is not None else ""
         ctx = self.context(options)
-        objectmeta.check_revision(kind, new.get("metadata") or {}, record.revision, name, unconditional=unconditional)
+        given = new.get("metadata") or {}
+        if given.get("resourceVersion") != meta["resourceVersion"]:
+            objectmeta.check_revision(kind, given, record.revision, name, unconditional=unconditional)
         new = _deduplicated(objectmeta.for_update(kind, new, old, name, namespace), warnings)
         if handler is not None:
             new = handler.merge(new, old, kind, ctx)
         else:
             if strategy.has_status:
                 new = _with_status_of(new, old)
-            new = strategy.default(new, ctx)
+            new = strategy.default_update(new, old, ctx)
         if options.track and not applied:
             entries = self.managing.entries(served, new, old, options.manager, self.env.stamp(), sub)
             new = with_entries(new, entries, None)
@@ -309,7 +311,7 @@ class Writing(Verbs):
         if changed:
             new = request.obj or new
             if handler is None:
-                new = strategy.default(new, ctx)
+                new = strategy.default_update(new, old, ctx)
         if handler is not None:
             new = handler.prepare(new, old, kind, ctx)
         else:

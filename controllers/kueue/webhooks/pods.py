@@ -88,7 +88,7 @@ class PodWebhook:
     def validate(self, request: WebhookRequest) -> None:
         """Refuse what Kueue cannot work with."""
         new, old = request.obj, request.old
-        if new is None or left_alone(request) or not (_concerned(new) or (old is not None and _concerned(old))):
+        if new is None or left_alone(request) or not _concern(new, old):
             return
         if old is None:
             found = list(create_errors(new, request.gates))
@@ -107,6 +107,17 @@ class PodWebhook:
                 found.append(invalid(group_path(new), group, "field is immutable"))
         if found:
             raise Denied.fields(found)
+
+
+def _concern(new: Tree, old: Tree | None) -> bool:
+    """Tell whether one of two states of a pod, with the same labels and annotations mostly, has anything to do with Kueue."""
+    if _concerned(new):
+        return True
+    if old is None:
+        return False
+    meta, before = new["metadata"], old["metadata"]
+    same = meta.get("labels") is before.get("labels") and meta.get("annotations") is before.get("annotations")
+    return not same and _concerned(old)
 
 
 def _concerned(pod: Tree) -> bool:

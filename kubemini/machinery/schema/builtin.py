@@ -20,6 +20,7 @@ from kubemini.machinery.schema.contract import Decoded, Undecodable
 from kubemini.machinery.schema.mismatch import Mismatch
 from kubemini.machinery.schema.nodes import Compiler, ObjectNode
 from kubemini.machinery.schema.types import LEAVES, UNSET, Cardinality, FieldInfo, GroupVersionKind, TypeInfo, definition_name
+from kubemini.machinery.strategic import TypeMergeSchema
 
 MAX_PROBLEMS = 100
 """How many unknown fields of one object are told, as upstream."""
@@ -131,6 +132,11 @@ class BuiltinCodec:
     @cached_property
     def _node(self) -> ObjectNode:
         return self.types.compiler.object(self.type_info.name)
+
+    @cached_property
+    def merging(self) -> TypeMergeSchema:
+        """How a strategic merge patch changes the kind."""
+        return TypeMergeSchema(self.types, self.type_info)
 
     def decode(self, tree: Tree, *, validation: str = "Warn", duplicates: Sequence[str] = (), stored: Tree | None = None) -> Decoded:
         """Return the tree as Go's decoder and encoder would leave it, defaulted. Costs little more than a look where nothing is to be done.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, Forbidden, Invalid, invalid
+from kubemini.machinery.memo import by_identity
 from kubemini.machinery.pod_security import APP_ARMOR, FLAGS, PARTS, PRIVILEGED, RESTRICTED, STRICTNESS, Violation, violations
 from kubemini.server.admission import Admission, AdmissionRequest
 
@@ -82,7 +83,7 @@ class PodSecurity(Admission):
             return
         namespace = request.ctx.reader.get("namespaces", "", request.namespace)
         labels = _labels(namespace)
-        if any(key.startswith(PREFIX) for key in labels):
+        if labels and _is_held(labels):
             self._pod(request, policy(labels)[0], _pod_part(request.kind.storage, request.obj))
 
     def _pod(self, request: AdmissionRequest, wanted: Policy, pod: Tree) -> None:
@@ -137,6 +138,12 @@ class PodSecurity(Admission):
             # The spec keeps the subtrees alive, so that their ids are not reused.
             found = self._verdicts[key] = (spec, violations(spec, annotations, level.name))
         return found[1]
+
+
+@by_identity()
+def _is_held(labels: Mapping[str, str]) -> bool:
+    """Tell whether the labels of a namespace ask for anything."""
+    return any(key.startswith(PREFIX) for key in labels)
 
 
 def _labels(obj: Tree | None) -> Mapping[str, str]:

@@ -80,6 +80,10 @@ class PodStrategy(Strategy):
         new = default_pod(spec)
         return obj if new is obj.get("spec") else {**obj, "spec": new}
 
+    def default_update(self, new: Tree, old: Tree, ctx: WriteContext) -> Tree:
+        """Leave a spec that stays as it is: no default of a pod follows from anything else."""
+        return new if new.get("spec") is old["spec"] else self.default(new, ctx)
+
     def initial_status(self, obj: Tree) -> Tree:
         """Return phase and quality of service; a gated pod says at once why it is not scheduled."""
         spec = obj["spec"]
