@@ -121,7 +121,7 @@ class _Running:
                     self._running.pop(key, None)
                 elif pod["metadata"]["labels"].get("jobset.sigs.k8s.io/restart-attempt") == self._attempt and pod["status"].get("phase") == "Running":
                     self._running[key] = None
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
 
 
 @scenario("lives", "simulated lives under virtual time: 8-pod gang admitted by Kueue, started, one failure, gang restart, complete")

@@ -71,7 +71,7 @@ class Services:
             self._services = ctx.informer(SERVICES)
             self._pods = ctx.informer(PODS)
             self._services.on_change(self._on_service)
-            self._pods.on_change(self._on_pod)
+            self._pods.on_change(self._on_pod, reads=("labels", "deletionTimestamp", "spec", "status"))
 
     def get(self, key: str) -> Tree | None:
         """Return a Service, or None."""

@@ -484,7 +484,10 @@ def _matters(old: Tree, new: Tree) -> bool:
     before, after = old["metadata"], new["metadata"]
     status, now = old.get("status") or {}, new.get("status") or {}
     return (
-        (status is not now and (status.get("phase") != now.get("phase") or is_ready(old) != is_ready(new) or _other(status, now, "containerStatuses")))
+        (
+            status is not now
+            and (status.get("phase") != now.get("phase") or is_ready(old) != is_ready(new) or _other(status, now, "containerStatuses"))
+        )
         or before.get("deletionTimestamp") != after.get("deletionTimestamp")
         or any(_other(before, after, name) for name in ("finalizers", "labels", "annotations", "ownerReferences"))
     )

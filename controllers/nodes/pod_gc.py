@@ -42,7 +42,7 @@ class PodGarbageCollector(Controller):
         self._ended: dict[str, None] = {}
         """Keys of pods that have ended."""
         self._nodes.on_change(self._on_node)
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=("deletionTimestamp", "spec.nodeName", "status"))
 
     async def started(self) -> None:
         """Look at every pod once: what vanished while nobody watched is found too."""

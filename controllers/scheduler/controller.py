@@ -51,7 +51,7 @@ class SchedulerController(Controller):
         self._binding: dict[str, Assumed] = {}
         """Pods that have a place and wait for their volumes, by key."""
         self._gangs = Gangs(ctx, self._pods, lambda: self._happened(GROUP))
-        self._pods.on_change(self._on_pod)
+        self._pods.on_change(self._on_pod, reads=("labels", "annotations", "deletionTimestamp", "spec", "status"))
         self._nodes.on_change(self._on_node)
         ctx.informer(NAMESPACES).on_change(self._on_namespace)
         for informer in self._placer.volumes.informers:

@@ -15,7 +15,6 @@ from kubemini.api.trees import Tree
 from kubemini.server.registry import Kind
 from kubemini.server.strategy import WriteContext
 
-
 Steps = tuple[list[Callable[["AdmissionRequest"], Tree | None]], list[Callable[["AdmissionRequest"], None]]]
 """What a kind of write goes through: those who may change it, those who may refuse it."""
 

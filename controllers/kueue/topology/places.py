@@ -498,8 +498,7 @@ def _counts_alike(old: Tree, new: Tree) -> bool:
 
 
 def _ended(pod: Tree) -> bool:
-    status = pod.get("status")
-    return bool(status) and status.get("phase") in _TERMINAL
+    return (pod.get("status") or {}).get("phase") in _TERMINAL
 
 
 def _usable(node: Tree) -> bool:
