@@ -16,11 +16,10 @@ from kubemini.controllers.replica_set.pods import ended, is_available, next_avai
 from kubemini.controllers.replica_set.writing import PodWriter
 from kubemini.machinery.errors import ApiStatus
 from kubemini.machinery.labels import from_label_selector
-from kubemini.runtime.consistency import LAPSE, StatusWrites
+from kubemini.runtime.consistency import LAPSE, StaleSkips, StatusWrites
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import controller_of, key_of
 from kubemini.runtime.selecting import SelectorIndex
-from kubemini.runtime.telemetry import Counter
 
 BURST = 250
 """Pods that one pass makes or deletes."""
@@ -49,7 +48,7 @@ class DaemonSetController(Controller):
         self._backoff: dict[str, tuple[int, dict[str, tuple[float, float]]]] = {}
         """DaemonSet uid → (observed generation, node → (seconds, when a failed pod was deleted last)); a new generation starts afresh."""
         self._status_writes = StatusWrites()
-        self._stale = Counter("daemonset_controller_stale_sync_skips_total", "The number of syncs that were skipped because the cache was stale")
+        self._stale = StaleSkips("daemonset", "DaemonSet")
         self.families = (self._stale,)
         self._sets.on_change(self._on_set)
         self._pods.on_change(self._on_pod, controller="DaemonSet")
@@ -123,7 +122,7 @@ class DaemonSetController(Controller):
         meta, spec = daemon_set["metadata"], daemon_set["spec"]
         if self._status_writes.behind(key, meta):
             # The cache will show our last write, and that brings the next pass
-            self._stale.inc()
+            self._stale.count(DAEMON_SETS)
             return LAPSE
         if not spec["selector"]:
             text = "This daemon set is selecting all pods. A non-empty selector is required."

@@ -188,7 +188,7 @@ class JobController(Controller):
             memory = self._memory[key] = _Memory(job.uid)
         memory.skipped = self._waits_for_cache and int(job.meta["resourceVersion"]) < memory.written
         if memory.skipped:
-            self.metrics.stale.inc()
+            self.metrics.stale.count(JOBS)
             return None
         if job.finished:
             self._expectations.forget(job.uid)

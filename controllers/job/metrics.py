@@ -8,6 +8,7 @@ from kubemini.controllers.job.counting import Counts
 from kubemini.controllers.job.pods import phase, tracked
 from kubemini.controllers.job.verdict import Verdict
 from kubemini.controllers.job.view import JobView
+from kubemini.runtime.consistency import StaleSkips
 from kubemini.runtime.telemetry import Counter, Families, Histogram, exponential
 
 RECONCILING, TRACKING, CREATED, DELETED = "reconciling", "tracking", "pods_created", "pods_deleted"
@@ -45,7 +46,7 @@ class Metrics:
         self.foreign = Counter(
             name("jobs_by_external_controller_total"), "The number of Jobs managed by an external controller", ("controller_name",)
         )
-        self.stale = Counter(name("stale_sync_skips_total"), "The number of syncs that were skipped because the cache was stale")
+        self.stale = StaleSkips("job", "Job")
 
     def all(self) -> Families:
         """Return every family."""

@@ -111,7 +111,7 @@ class ReplicaSetController(Controller):
             return None
         if self._status_writes.behind(key, owner["metadata"]):
             # The cache will show our last write, and that brings the next pass
-            self._metrics.stale.inc()
+            self._metrics.stale.count(self._resource)
             return LAPSE
         pods = await self._claims.claim(owner, selector_of(owner))
         active = [pod for pod in pods if is_active(pod)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kubemini.api.trees import Tree
 from kubemini.controllers.replica_set.pods import ready_since
 from kubemini.runtime.env import from_stamp
+from kubemini.runtime.consistency import StaleSkips
 from kubemini.runtime.telemetry import Counter, Families, Histogram, exponential
 
 
@@ -20,7 +21,7 @@ class Metrics:
             (),
             exponential(0.25, 2, 6),
         )
-        self.stale = Counter("replicaset_controller_stale_sync_skips_total", "The number of syncs that were skipped because the cache was stale")
+        self.stale = StaleSkips("replicaset", "ReplicaSet")
 
     def chose(self, victims: Sequence[Tree], pods: Sequence[Tree], now: float) -> None:
         """Observe which of the pods a scale down takes. Ratios are whole numbers, as upstream divides them."""

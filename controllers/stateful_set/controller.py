@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
-from kubemini.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from kubemini.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from kubemini.api.trees import Tree
 from kubemini.controllers.revisions.history import History, historic
 from kubemini.controllers.stateful_set import planning, pods
@@ -117,8 +117,9 @@ class StatefulSetController(Controller):
         if tree is None:
             return None
         owner = SetView(tree)
-        if not self._caught_up(owner):
-            self._metrics.stale.inc()
+        behind = self._behind(owner)
+        if behind is not None:
+            self._metrics.stale.count(behind)
             return LAPSE
         if owner.selector.nothing or owner.selector.empty:
             return None
@@ -143,11 +144,18 @@ class StatefulSetController(Controller):
             raise problem
         return self._again(owner, slots)
 
-    def _caught_up(self, owner: SetView) -> bool:
+    def _behind(self, owner: SetView) -> Resource | None:
         key = owner.key
         if self._status_writes.behind(key, owner.meta):
-            return False
-        return self._pod_writes.shown(key) and self._revision_writes.shown(key) and self._claim_writes.shown(key)
+            return STATEFUL_SETS
+        for writes, resource in (
+            (self._pod_writes, PODS),
+            (self._revision_writes, CONTROLLER_REVISIONS),
+            (self._claim_writes, PERSISTENT_VOLUME_CLAIMS),
+        ):
+            if not writes.shown(key):
+                return resource
+        return None
 
     async def _revisions(self, owner: SetView) -> list[Tree]:
         ordered = self._history.of(owner.tree, owner.selector)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubemini.runtime.consistency import StaleSkips
 from kubemini.runtime.telemetry import Counter, Families
 
 
@@ -9,7 +10,7 @@ class Metrics:
     """The counters of one controller process."""
 
     def __init__(self) -> None:
-        self.stale = Counter("statefulset_controller_stale_sync_skips_total", "The number of syncs that were skipped because the cache was stale")
+        self.stale = StaleSkips("statefulset", "StatefulSet")
         self.violations = Counter(
             "statefulset_controller_statefulset_unavailability_violation",
             "The number of times that more replicas were unavailable than maxUnavailable allows (with the gate MaxUnavailableStatefulSet)",

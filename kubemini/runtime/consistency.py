@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
 from kubemini.runtime.env import Env
 from kubemini.runtime.informer import Informer
 from kubemini.runtime.keys import key_of
+from kubemini.runtime.telemetry import Counter
 
 LAPSE = 30.0
 """Seconds after which a write that never showed up is waited for no longer."""
@@ -123,6 +125,21 @@ class StatusWrites:
     def forget(self, key: str) -> None:
         """Its object is gone."""
         self._versions.pop(key, None)
+
+
+class StaleSkips(Counter):
+    """The passes that a controller skipped, by the resource whose own writes the cache did not show yet."""
+
+    def __init__(self, controller: str, kind: str) -> None:
+        super().__init__(
+            f"{controller}_controller_stale_sync_skips_total",
+            f"Total number of {kind} syncs skipped due to a stale watch cache.",
+            ("group", "resource"),
+        )
+
+    def count(self, resource: Resource) -> None:
+        """Count a skipped pass."""
+        self.inc(resource.group, resource.plural)
 
 
 def _shows(cached: Tree | None, write: _Write) -> bool:

@@ -169,7 +169,7 @@ def test_a_set_is_not_looked_at_before_its_last_status_shows(loop: str, resource
         await cluster.settle()
         return skipped, kept - before, len(await client.list(PODS, "default")) > before
 
-    assert simulate(scenario, seed=1, controllers=CONTROLLERS + ",daemon-set") == ({(): 1}, 0, True)
+    assert simulate(scenario, seed=1, controllers=CONTROLLERS + ",daemon-set") == ({("apps", resource.plural): 1}, 0, True)
 
 
 # ----------------------------------------------------------------------------------------------- endpoints

@@ -65,7 +65,7 @@ async def test_metrics_of_controllers() -> None:
         await served.wait("jobset/js", "jsonpath={.status.restarts}=0")
         async with httpx.AsyncClient(base_url=served.listener.url) as client:
             page = (await client.get("/metrics")).text.splitlines()
-    assert 'job_controller_jobs_finished_total{completion_mode="NonIndexed",reason="",result="succeeded"} 1.0' in page
+    assert 'job_controller_jobs_finished_total{completion_mode="NonIndexed",reason="CompletionsReached",result="succeeded"} 1.0' in page
     bucket = 'job_controller_job_sync_duration_seconds_bucket{action="tracking",completion_mode="NonIndexed",le="+Inf",result="success"}'
     assert any(line.startswith(bucket) for line in page)
     assert "# TYPE jobset_failed_total counter" in page
