@@ -163,6 +163,28 @@ def test_a_lost_node_restarts_the_gang() -> None:
     played(scenario, scheduler=True, count=2)
 
 
+def test_a_restart_waits_for_the_last_pod_of_the_failed_job() -> None:
+    """A Job that is about to fail is active until its slowest pod has ended: only then the JobSet knows of the failure, and restarts."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.client.create(JOB_SETS, jobset(role(pods=2), failurePolicy={"maxRestarts": 1}))
+        await cluster.settle()
+        failing, slow = await cluster.client.list(PODS)
+        for pod, phase in ((slow, "Running"), (failing, "Failed")):
+            await cluster.client.update_status(PODS, {**pod, "status": {"phase": phase}})
+        await cluster.settle(60)
+        (job,) = (await jobs(cluster)).values()
+        assert [each["type"] for each in job["status"]["conditions"]] == ["FailureTarget"]
+        status = (await live(cluster))["status"]
+        assert (status["restarts"], status["replicatedJobsStatus"][0]["failed"]) == (0, 0)
+        await cluster.client.delete(PODS, slow["metadata"]["name"], namespace="default", grace=0)
+        await cluster.settle(60)
+        assert (await live(cluster))["status"]["restarts"] == 1
+
+    # Without a kubelet pods end when the test says so
+    simulate(scenario, controllers=[each for each in BASE if each not in ("kubelet", "nodes")])
+
+
 def test_an_unreadable_label_stalls_and_mends() -> None:
     """A child Job whose attempt label was broken stalls its JobSet; mended, it goes on."""
 
