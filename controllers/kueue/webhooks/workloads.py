@@ -18,6 +18,7 @@ from kubemini.machinery.labels import validate_labels
 from kubemini.machinery.memo import IdentityMemo
 from kubemini.machinery.metadata import validate_annotations
 from kubemini.machinery.quantity import canonical, nano
+from kubemini.machinery.schema.go_order import POD_TEMPLATE, in_order
 from kubemini.runtime.gates import FeatureGates
 from kubemini.runtime.webhooks import Denied, Webhook, WebhookRequest
 
@@ -228,13 +229,19 @@ def _same_pod_sets(new: Tree, old: Tree, gates: FeatureGates) -> Iterator[FieldE
         return
     after, before = pod_sets_of(round_tripped(new)), pod_sets_of(round_tripped(old))
     if len(after) != len(before):
-        yield invalid("spec.podSets", after, IMMUTABLE)
+        yield invalid("spec.podSets", [_printed(each) for each in after], IMMUTABLE)
         return
     may_shrink = gates.enabled("ElasticJobsViaWorkloadSlices")
     for number, (now, was) in enumerate(zip(after, before, strict=True)):
         shown = {**now, "count": was["count"]} if may_shrink and now["count"] < was["count"] else now
         if shown != was:
-            yield invalid(f"spec.podSets.{number}", shown, IMMUTABLE)
+            yield invalid(f"spec.podSets.{number}", _printed(shown), IMMUTABLE)
+
+
+def _printed(pod_set: Tree) -> Tree:
+    """Return a pod set with its fields in the order of Go's struct."""
+    fields = ("name", "template", "count", "minCount", "topologyRequest")
+    return {name: in_order(POD_TEMPLATE, pod_set[name]) if name == "template" else pod_set[name] for name in fields if name in pod_set}
 
 
 def _only_more_reclaimed(new: Tree, old: Tree, gates: FeatureGates) -> Iterator[FieldError]:
