@@ -106,6 +106,9 @@ NULLED = {
     "resource/v1.CapacityRequestPolicy.default",
     "resource/v1beta1.CapacityRequestPolicy.default",
     "resource/v1beta2.CapacityRequestPolicy.default",
+    "scheduling/v1alpha2.PodGroupSpec.podGroupTemplateRef",
+    "scheduling/v1alpha2.PodGroupTemplate.schedulingConstraints",
+    "scheduling/v1alpha2.PodGroupTemplateReference.workload",
 }
 """Pointers that Go serialises as null when nil; the table only says that they are pointers."""
 

@@ -53,9 +53,13 @@ class DropFields(Admission):
         else:
             before: list[Tree] = old.get("podGroupTemplates") or []
             templates: list[Tree] = spec.get("podGroupTemplates") or []
+            # a template without constraints says so
             kept = {
                 **spec,
-                "podGroupTemplates": [self._without(each, before[index] if index < len(before) else {}) for index, each in enumerate(templates)],
+                "podGroupTemplates": [
+                    {"schedulingConstraints": None, **self._without(each, before[index] if index < len(before) else {})}
+                    for index, each in enumerate(templates)
+                ],
             }
         return None if kept == spec or not spec else {**obj, "spec": kept}
 

@@ -481,7 +481,7 @@ def test_a_pod_group_stays_as_it_is(gangs: Any) -> None:
     """The spec is fixed, and has no generations; a refusal does not show what was wanted."""
     made = gangs.create("PodGroup", group=GROUP, spec={"schedulingPolicy": GANG})
     assert "generation" not in made["metadata"]
-    assert made["spec"] == {"schedulingPolicy": GANG, "disruptionMode": "Pod"}
+    assert made["spec"] == {"podGroupTemplateRef": None, "schedulingPolicy": GANG, "disruptionMode": "Pod"}
     for field, value in {"schedulingPolicy": {"gang": {"minCount": 4}}, "podGroupTemplateRef": REFERENCE, "disruptionMode": "PodGroup"}.items():
         assert gangs.unpatched("PodGroup", "x", {"spec": {field: value}}) == [f"spec.{field}: Invalid value: null: field is immutable"]
 
@@ -536,7 +536,7 @@ def test_a_workload_names_its_groups(gangs: Any) -> None:
         return found
 
     assert causes(podGroupTemplates=[template, {"schedulingPolicy": template["schedulingPolicy"], "name": "workers"}]) == [
-        'spec.podGroupTemplates[1]: Duplicate value: {"name":"workers","schedulingPolicy":{"gang":{"minCount":2}}}'
+        'spec.podGroupTemplates[1]: Duplicate value: {"name":"workers","schedulingPolicy":{"gang":{"minCount":2}},"schedulingConstraints":null}'
     ]
     assert causes(podGroupTemplates=[{**template, "name": f"t{index}"} for index in range(9)]) == [
         "spec.podGroupTemplates: Too many: 9: must have at most 8 items"

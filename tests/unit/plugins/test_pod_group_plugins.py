@@ -61,12 +61,13 @@ def test_fields_of_gates_that_are_off_are_dropped(gates: dict[str, bool], kept: 
     async def scenario(cluster: SimCluster) -> None:
         await _class(cluster, "high", 7)
         made = await cluster.client.create(POD_GROUPS, group(**EVERYTHING))
-        assert made["spec"] == {"schedulingPolicy": POLICY, **kept}
+        assert made["spec"] == {"podGroupTemplateRef": None, "schedulingPolicy": POLICY, **kept}
         workload = {**group("w"), "kind": "Workload", "spec": {"podGroupTemplates": [{"name": "t", **EVERYTHING}]}}
         (template,) = (await cluster.client.create(SCHEDULING_WORKLOADS, workload))["spec"]["podGroupTemplates"]
         assert template == {
             "name": "t",
             "schedulingPolicy": POLICY,
+            "schedulingConstraints": None,
             **{name: value for name, value in kept.items() if name != "priority" and value != "Pod"},
         }
 
