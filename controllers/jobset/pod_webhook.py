@@ -29,7 +29,7 @@ def mutate(request: WebhookRequest) -> Tree | None:
         return None
     meta = pod["metadata"]
     annotations = meta.get("annotations")
-    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations:
+    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations or not _selected(meta):
         return None
     priority = pod["spec"].get("priority")
     if priority is not None:
@@ -48,7 +48,7 @@ def validate(request: WebhookRequest) -> None:
     if pod is None:
         return
     annotations = pod["metadata"].get("annotations")
-    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations:
+    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations or not _selected(pod["metadata"]):
         return
     topology_key = annotations.get(names.EXCLUSIVE_TOPOLOGY)
     if topology_key is None or exclusive.is_leader(pod):
@@ -64,6 +64,11 @@ def validate(request: WebhookRequest) -> None:
         raise Denied(str(problem)) from None
     if not leader["spec"].get("nodeName"):
         raise Denied("leader pod not yet scheduled, not creating follower pod. this is an expected, transient error")
+
+
+def _selected(meta: Tree) -> bool:
+    """Tell whether the webhooks are asked about a pod at all: as JobSet is installed, about those that its label selects."""
+    return names.NAME in (meta.get("labels") or _EMPTY)
 
 
 def leader_of(pod: Tree, namespace: str, reader: Reader) -> Tree:

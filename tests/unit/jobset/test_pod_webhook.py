@@ -64,6 +64,15 @@ def test_other_pods_pass_untouched() -> None:
     validate(request(by_selector))
 
 
+def test_the_label_selects_pods() -> None:
+    """JobSet's webhooks are installed for pods with the label of a JobSet: one with the annotation alone is nobody's leader or follower."""
+    for index in (0, 1):
+        annotated = pod(index)
+        del annotated["metadata"]["labels"][DOMAIN + "jobset-name"]
+        assert mutate(request(annotated)) is None
+        validate(request(annotated))
+
+
 def test_every_pod_of_a_jobset_shows_its_priority() -> None:
     """The priority is a label whether placement is exclusive or not, so that exclusive leaders keep away from the others too."""
     plain = pod(1, exclusive=False)
