@@ -60,7 +60,8 @@ class Reporter:
             if "generation" in pod["metadata"]:
                 condition["observedGeneration"] = pod["metadata"]["generation"]
             change["conditions"] = [condition]
-        if nominated is not None and nominated != status.get("nominatedNodeName", ""):
+        # A node that victims are about to leave is written whatever the cache shows: it may be behind
+        if nominated is not None and (nominated or status.get("nominatedNodeName")):
             change["nominatedNodeName"] = nominated or None
         if change:
             await self._patch_status(pod, change)
