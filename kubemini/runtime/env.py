@@ -18,9 +18,8 @@ SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 EPOCH = 1_767_225_600.0
 """Where virtual time starts: 2026-01-01T00:00:00Z, in Unix seconds."""
 _LETTERS = float(len(SUFFIX_ALPHABET))
-_UUID_FREE = ~(0xF000 << 64 | 0xC000 << 48) & (1 << 128) - 1
-_UUID_FIXED = 4 << 76 | 0x8000 << 48
-"""The bits of a UUID that are not random: version 4, variant of RFC 4122."""
+_VARIANT = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+"""The digit of a UUID two bits of which name the variant of RFC 4122; the one of the version is always 4."""
 
 
 class Env:
@@ -72,8 +71,8 @@ class Env:
 
     def uid(self) -> str:
         """Return a random UUIDv4."""
-        text = f"{self.random.getrandbits(128) & _UUID_FREE | _UUID_FIXED:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        text = f"{self.random.getrandbits(128):032x}"
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{_VARIANT[text[16]]}{text[17:20]}-{text[20:]}"
 
     def suffix(self, length: int = 5) -> str:
         """Return a random suffix of the alphabet that the API server uses for generateName."""

@@ -11,7 +11,10 @@ from kubemini.machinery.gotext import is_decimal
 from kubemini.runtime.env import Env, from_stamp, to_stamp
 from kubemini.server.registry import Kind
 
-_SERVER_SET = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation", "uid", "creationTimestamp")
+_SERVER_SET = frozenset(
+    ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "generation", "uid", "creationTimestamp", "namespace")
+)
+"""What writers cannot say."""
 _FIRST: Tree = {"apiVersion": None, "kind": None, "metadata": None}
 """What stands first in every stored tree, in this order: lists cut apiVersion and kind off the encoded bytes."""
 
@@ -54,7 +57,7 @@ def for_create(kind: Kind, obj: Tree, namespace: str, name: str, env: Env) -> Tr
     if kind.strategy.has_generation:
         fresh["generation"] = 1
     for key, value in meta.items():
-        if key not in fresh and key not in _SERVER_SET and key != "namespace" and value is not None:
+        if key not in fresh and key not in _SERVER_SET and value is not None:
             fresh[key] = value
     return {**_FIRST, **obj, "kind": kind.kind, "metadata": fresh}
 
@@ -88,7 +91,7 @@ def for_update(kind: Kind, new: Tree, old: Tree, url_name: str, namespace: str) 
         if key in before:
             kept[key] = before[key]
     for key, value in meta.items():
-        if key not in kept and key not in _SERVER_SET and key != "namespace" and value is not None:
+        if key not in kept and key not in _SERVER_SET and value is not None:
             kept[key] = value
     if kept.get("managedFields") is None and "managedFields" in before:
         kept["managedFields"] = before["managedFields"]
