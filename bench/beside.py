@@ -40,7 +40,7 @@ async def _measure(port: int, scale: float) -> list[Figure]:
     created = await requests.rate("POST", [(PODS, {**body, "metadata": {"name": name}}) for name in names])
     got = await requests.rate("GET", [(f"{PODS}/{name}", None) for name in names * 2])
     patched = await requests.rate("PATCH", [(f"{PODS}/{name}", {"metadata": {"labels": {"a": "b"}}}) for name in names])
-    listed = await requests.middle("GET", PODS)
+    listed = requests.middle("GET", PODS)
     figures = [
         Figure("create", created, "per s", 800.0, "higher"),
         Figure("GET", got, "per s", 2_200.0, "higher"),

@@ -35,7 +35,7 @@ async def _load(port: int, scale: float) -> list[Figure]:
         "POST", [(PODS, {**pod, "metadata": {"name": f"p-{number}", "labels": {"app": "bench"}}}) for number in range(pods)]
     )
     got = await requests.rate("GET", [(f"{PODS}/p-{number % pods}", None) for number in range(max(int(20_000 * scale), 200))])
-    listed = await requests.middle("GET", PODS)
+    listed = requests.middle("GET", PODS)
     delivered = await _watchers(port, max(int(1000 * scale), 10), max(int(100 * scale), 10))
     return [
         Figure("create", created, "per s", 2500.0, "higher"),
