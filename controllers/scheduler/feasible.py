@@ -95,6 +95,8 @@ class _Shadows:
 
     def on(self, info: NodeInfo) -> bool:
         """Tell whether a node lies in a forbidden domain."""
+        if not self.forbidden:
+            return False
         labels = info.labels
         return any(domains and labels.get(key) in domains for key, domains in self.forbidden.items())
 

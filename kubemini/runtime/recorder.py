@@ -73,7 +73,7 @@ class _Series:
     written: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Said:
     """Something that waits to be written; with an action in the newer dialect."""
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import BadRequest, Conflict, FieldError, ServerError, not_supported, required
+from kubemini.machinery.memo import by_identity
 from kubemini.server.options import Outcome, WriteOptions
 from kubemini.server.registry import Served
 from kubemini.server.subresources.answers import CREATED, admitted, with_condition
@@ -68,7 +69,9 @@ def bound(pod: Tree, binding: Tree, node: Tree | None, stamp: str) -> Tree:
         raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
         raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
-    labels: Tree = {**(asked.get("labels") or {}), **_topology(node)}
+    labels = _topology((node["metadata"].get("labels") if node is not None else None) or _NONE)
+    if asked.get("labels"):
+        labels = {**asked["labels"], **labels}
     annotations: Tree = asked.get("annotations") or {}
     if labels or annotations:
         meta = {**meta}
@@ -82,8 +85,11 @@ def bound(pod: Tree, binding: Tree, node: Tree | None, stamp: str) -> Tree:
     return with_condition(assigned, "PodScheduled", stamp, {})
 
 
-def _topology(node: Tree | None) -> Tree:
-    labels: Tree = (node or {}).get("metadata", {}).get("labels") or {}
+_NONE: Tree = {}
+
+
+@by_identity()
+def _topology(labels: Tree) -> Tree:
     return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
 
 
