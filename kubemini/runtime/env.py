@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 EPOCH = 1_767_225_600.0
@@ -90,6 +91,11 @@ def to_stamp(unix: float) -> str:
     >>> to_stamp(0)
     '1970-01-01T00:00:00Z'
     """
+    return _to_stamp(int(unix))
+
+
+@lru_cache(maxsize=256)
+def _to_stamp(unix: int) -> str:
     return datetime.fromtimestamp(int(unix), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

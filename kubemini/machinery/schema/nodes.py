@@ -10,7 +10,7 @@ The loop of `ObjectNode.value` runs for every write: what looks repetitive or un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kubemini.api.schemas.defaults import ABSENT, PLAIN, PRESENT, RULES, Rule
@@ -124,8 +124,12 @@ class ObjectNode:
                 raise Mismatch(found(value), _go_name(self._info))
         changes: dict[str, Any] | None = None
         key = ""
+        items: Iterable[tuple[str, Any]] = value.items()
+        if stored is not _UNSTORED:
+            # Most of a patched object is what it was
+            items = [item for item in items if stored.get(item[0], _OMIT) is not item[1]]
         try:
-            for key, each in value.items():
+            for key, each in items:
                 step = steps.get(key)
                 if step is None:
                     self._compiler.unknown.append(key)
@@ -139,8 +143,6 @@ class ObjectNode:
                         elif known.get(id(each)) is each:
                             continue
                     before = stored.get(key, _OMIT)
-                    if each is before:
-                        continue
                     new = child.value(each, before) if type(before) is dict and type(each) is dict and type(child) is ObjectNode else read(each)
                     if known is not None and known is not _NOTHING and new is not _OMIT:
                         if len(known) >= _MEMO_LIMIT:
