@@ -28,6 +28,7 @@ from kubemini.controllers.kueue.writing import write_status
 from kubemini.machinery.errors import ApiStatus, NotFound
 from kubemini.runtime.controller import Context, Controller
 from kubemini.runtime.keys import split_key
+from kubemini.runtime.recorder import shortened
 
 CYCLE = "cycle"
 BATCH_SECONDS, BATCH_PER_WAITING, BATCH_LIMIT = 0.1, 20e-6, 1.0
@@ -320,7 +321,7 @@ class Scheduler(Controller):
         stored = await write_status(self._ctx, fresh, change)
         if stored is not None and (news or reason == names.MISCONFIGURED):
             # The controller may have written of a misfit before anybody tried it: that is told all the same
-            self._ctx.recorder.event(stored, "Warning", reason, entry.message)
+            self._ctx.recorder.event(stored, "Warning", reason, shortened(entry.message))
 
 
 def _job_uid(workload: Tree) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.replica_set.pods import ready_since
-from kubemini.runtime.env import from_stamp
 from kubemini.runtime.consistency import StaleSkips
-from kubemini.runtime.telemetry import Counter, Families, Histogram, exponential
+from kubemini.runtime.env import from_stamp
+from kubemini.runtime.telemetry import Families, Histogram, exponential
 
 
 class Metrics:

@@ -113,8 +113,8 @@ class Recorder:
             self._put(_Said(reference_to(obj), type_, reason, message, action, reference_to(related) if related is not None else None))
 
     def about(self, regarding: Tree, type_: str, reason: str, message: str) -> None:
-        """The same for an object reference."""
-        self._put(_Said(regarding, type_, reason, message[:1024]))
+        """The same for an object reference. In this dialect a text may be of any length."""
+        self._put(_Said(regarding, type_, reason, message))
 
     def _put(self, said: _Said) -> None:
         self._pending.append(said)

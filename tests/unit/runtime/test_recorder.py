@@ -63,6 +63,18 @@ def test_a_text_that_is_too_long_is_not_said() -> None:
     simulate(scenario)
 
 
+def test_a_text_of_the_older_dialect_is_of_any_length() -> None:
+    """The API does not limit what the older kind of event says, and nothing of it is cut."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        recorder = Recorder(cluster.client, cluster.env, "tester")
+        recorder.event(await _thing(cluster), "Warning", "Long", "a" * 3000)
+        await recorder.drained()
+        assert [text for text, _ in await _seen(cluster)] == ["a" * 3000]
+
+    simulate(scenario)
+
+
 def test_a_series_is_written_at_its_beginning_and_its_end() -> None:
     """The second time makes a series of two; further ones show when it is over, six minutes after the last."""
 
