@@ -379,3 +379,15 @@ def test_a_changed_template_is_shown_as_upstreams_types(bench: Bench) -> None:
     assert (len(spec), len(spec["Containers"][0]), spec["SecurityContext"]["HostNetwork"]) == (36, 25, True)
     assert '"Command":["sh","-c","a \\u0026\\u0026 b"],"Args":null,"WorkingDir":"","Ports":null,' in text
     assert '"Resources":{"Limits":null,"Requests":null,"Claims":null},' in text
+
+
+def test_warnings_of_a_template_name_its_own_places(bench: Bench) -> None:
+    """Also the other place that a doubled port is compared with."""
+    ports = [{"containerPort": 80, "name": "p"}, {"containerPort": 80}, {"containerPort": 81, "name": "p"}]
+    pod = {**job()["spec"]["template"]["spec"], "containers": [{"name": "c", "image": "i", "ports": ports}]}
+    tree = job(template={"spec": pod})
+    first = "spec.template.spec.containers[0].ports[0]"
+    assert JobStrategy().warnings(tree, None, bench.api.context(bench.WRITE)) == [
+        f"spec.template.spec.containers[0].ports[1]: duplicate port definition with {first}",
+        f'spec.template.spec.containers[0].ports[2]: duplicate port name "p" with {first}, services and probes that select ports by name will use {first}',
+    ]

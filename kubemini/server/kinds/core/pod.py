@@ -135,10 +135,8 @@ class PodStrategy(Strategy):
         return list(pod_update.updated_status(new, old))
 
     def warnings(self, new: Tree, old: Tree | None, ctx: WriteContext) -> list[str]:
-        """Return what hardly was meant."""
-        if old is not None and new["spec"] is old["spec"]:
-            return []
-        return pod_warnings(new)
+        """Return what hardly was meant with a new pod; nobody is told of it again."""
+        return pod_warnings(new) if old is None else []
 
     def grace(self, obj: Tree, asked: int | None) -> int:
         """Return what was asked for, else the pod's own period; none for pods that do not run."""
