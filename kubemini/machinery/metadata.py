@@ -81,16 +81,19 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any], *, 
     return found
 
 
-def metadata_problems_of_update(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool = False) -> list[FieldError]:
+def metadata_problems_of_update(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool = False, again: str = "") -> list[FieldError]:
     """Return what is wrong with the metadata of an update as often as upstream finds it: as metadata, as a change of it, and once more as the kind's.
 
     The strategy of nearly every kind checks the change again, so that what may not change stands among the causes twice, and what is wrong in itself three times.
+    Some look at the metadata as at that of a new object too, `again`: ``before`` the change or ``after`` it.
     """
     last = validate_metadata_update(new, old, custom=custom)
     if not last:
         return last
     first = _validate_maps(new, "metadata", old) + _validate_lists(new, "metadata", custom=True)
-    return [*first, *validate_metadata_update(new, old, custom=True), *last]
+    whole = _validate_maps(new, "metadata", old) + _validate_lists(new, "metadata", custom=custom) if again else []
+    first += validate_metadata_update(new, old, custom=True)
+    return [*first, *whole, *last] if again == "before" else [*first, *last, *whole]
 
 
 _STANDARD: IdentityMemo[bool] = IdentityMemo(1024)

@@ -126,6 +126,8 @@ class Strategy:
     """Whether deletion is graceful (pods)."""
     any_finalizer: bool = False
     """Whether finalizers need not be standard or domain-qualified (kinds that upstream validates outside of the core: definitions)."""
+    metadata_again: str = ""
+    """Whether the kind's check of an update looks at the metadata as at that of a new object too: ``before`` the change or ``after`` it (upstream's strategies differ)."""
     vouched: tuple[str, ...] = ()
     """Subresources ("" for the object itself) in which nothing stands but what a controller says: who vouches for its form has made it valid, too."""
     scale: Scale | None = None

@@ -192,6 +192,12 @@ class Writing(Verbs):
         strategy.after_create(record.obj, ctx)
         return Outcome(served.from_storage(record.obj), record, 201, warnings)
 
+    @staticmethod
+    def _metadata_problems(kind: Kind, new: Tree, old: Tree, subresource: str) -> list[FieldError]:
+        strategy = kind.strategy
+        again = "" if subresource else strategy.metadata_again
+        return metadata_problems_of_update(new, old, custom=kind.custom or strategy.any_finalizer, again=again)
+
     def _vouched(self, options: WriteOptions, strategy: Strategy, subresource: str) -> bool:
         """Tell whether the writer vouches for a valid object and is believed."""
         return options.canonical and subresource in strategy.vouched and not self.proving and not self.store.debug
@@ -324,7 +330,7 @@ class Writing(Verbs):
         if "resourceVersion" not in new["metadata"]:
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
         if new["metadata"] is not meta:
-            problems = metadata_problems_of_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer)
+            problems = self._metadata_problems(kind, new["metadata"], meta, sub)
             warned = metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
         else:
             problems, warned = [], []

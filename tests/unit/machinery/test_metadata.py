@@ -177,3 +177,14 @@ def test_faults_of_updates_are_found_again(new: Tree, times: int) -> None:
     base: Tree = {"name": "n", "namespace": "default", "uid": "u"}
     found = metadata_problems_of_update({**base, **new}, base)
     assert (len(found), len(set(map(str, found)))) == (times, min(times, 1))
+
+
+@pytest.mark.parametrize("again, order", [("", "mcc"), ("before", "mcmc"), ("after", "mccm")])
+def test_faults_of_updates_that_some_kinds_find_once_more(again: str, order: str) -> None:
+    """Kinds whose updates are checked as new objects too have what is wrong in itself four times, what must not change twice."""
+    base: Tree = {"name": "n", "namespace": "default", "uid": "u"}
+    found = metadata_problems_of_update({**base, "uid": "v", "labels": {"a b": "c"}}, base, again=again)
+    fields = [each.field for each in found]
+    assert fields.count("metadata.labels") == len(order)
+    wanted = [field for look in order for field in (["metadata.labels"] if look == "m" else ["metadata.uid", "metadata.labels"])]
+    assert fields == wanted

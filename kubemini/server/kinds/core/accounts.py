@@ -12,6 +12,7 @@ _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 class ServiceAccountStrategy(Strategy):
     """ServiceAccounts."""
 
+    metadata_again = "after"
     table = SERVICE_ACCOUNT
     returns_deleted = True
 

@@ -40,6 +40,7 @@ def _frozen(new: Tree, old: Tree, *keys: str) -> Errors:
 class ConfigMapStrategy(Strategy):
     """ConfigMaps."""
 
+    metadata_again = "after"
     table = CONFIG_MAP
 
     def validate_create(self, obj: Tree, ctx: WriteContext) -> list[FieldError]:
@@ -80,6 +81,7 @@ SECRET_FIELDS = {"type": _type}
 class SecretStrategy(Strategy):
     """Secrets. ``stringData`` is written into ``data`` and never stored."""
 
+    metadata_again = "after"
     table = SECRET
     fields = SECRET_FIELDS
 

@@ -28,6 +28,7 @@ _IDLE = {
 class NodeStrategy(Strategy):
     """Nodes. A node may bring its status along when it is created, as kubelets do."""
 
+    metadata_again = "before"
     has_status = True
     table = NODE
     fields = NODE_FIELDS

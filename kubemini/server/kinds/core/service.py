@@ -26,6 +26,7 @@ SERVICE_FIELDS = {"spec.clusterIP": _cluster_ip, "spec.type": _type}
 class ServiceStrategy(Strategy):
     """Services. Addresses and node ports are allocated before validation, as upstream does, so what cannot be had is the only error then."""
 
+    metadata_again = "after"
     has_status = True
     create_on_update = True
     returns_deleted = True

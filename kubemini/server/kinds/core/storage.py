@@ -20,6 +20,7 @@ _CLAIM_IMMUTABLE = "spec is immutable after creation except resources.requests a
 class PersistentVolumeClaimStrategy(Strategy):
     """PersistentVolumeClaims."""
 
+    metadata_again = "before"
     has_status = True
     returns_deleted = True
     table = PERSISTENT_VOLUME_CLAIM
@@ -93,6 +94,7 @@ _NOT_SOURCES = ("configMap", "projected", "ephemeral", "image")
 class PersistentVolumeStrategy(Strategy):
     """PersistentVolumes."""
 
+    metadata_again = "before"
     has_status = True
     returns_deleted = True
     table = PERSISTENT_VOLUME

@@ -43,6 +43,7 @@ _STATUS_COUNTS = (
 class DaemonSetStrategy(TemplateStrategy):
     """The rules of DaemonSets."""
 
+    metadata_again = "before"
     table = tables.DAEMON_SET
     advises_on_name = False
 

@@ -33,6 +33,7 @@ _MANY_PODS = 10_000
 class JobStrategy(TemplateStrategy):
     """The rules of Jobs. `gates`: which parts of the pod template of a suspended Job feature gates open."""
 
+    metadata_again = "before"
     table = tables.JOB
     orphans_by_default = True
     orphaning_advice = (

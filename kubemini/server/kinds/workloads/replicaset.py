@@ -25,6 +25,7 @@ _STATUS_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availabl
 class ReplicaSetStrategy(TemplateStrategy):
     """The rules of ReplicaSets."""
 
+    metadata_again = "before"
     fields = _FIELDS
     table = tables.REPLICA_SET
     scale = Scale(selector="spec.selector")
@@ -60,6 +61,7 @@ def _replica_status(status: Tree) -> Errors:
 class ReplicationControllerStrategy(TemplateStrategy):
     """The rules of ReplicationControllers: like ReplicaSets, with a plain label map as selector that may change."""
 
+    metadata_again = "before"
     fields = _FIELDS
     table = tables.REPLICATION_CONTROLLER
     orphans_by_default = True
