@@ -6,6 +6,7 @@ Both loops (slices and legacy objects) share one `Services`; each registers its 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import intern
 from typing import Self
 
 from kubemini.api.resources import PODS, SERVICES
@@ -148,6 +149,7 @@ class Services:
                     del self._members[key][name]
                     self._due(key, "")
             if now:
+                name = intern(name)
                 self._where[name] = now
             elif where:
                 del self._where[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from kubemini.api.resources import ENDPOINT_SLICES, NODES
 from kubemini.api.trees import Tree
@@ -249,7 +250,7 @@ class EndpointSliceController(Controller):
         ready = publish or (member.ready and not member.terminating)
         endpoint: Tree = {
             "addresses": view.addresses(pod, family),
-            "conditions": {"ready": ready, "serving": member.ready, "terminating": member.terminating},
+            "conditions": _CONDITIONS[ready, member.ready, member.terminating],
         }
         if named := view.hostname(pod, service):
             endpoint["hostname"] = named
@@ -289,6 +290,12 @@ class EndpointSliceController(Controller):
                 await client.delete(ENDPOINT_SLICES, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
             written.drop(slice_)
             self._metrics.changes.inc("delete")
+
+
+_CONDITIONS: dict[tuple[bool, ...], Tree] = {
+    each: dict(zip(("ready", "serving", "terminating"), each, strict=True)) for each in product((False, True), repeat=3)
+}
+"""All there are, so that the endpoints of all pods share them."""
 
 
 def _zone_of(node: Tree) -> str:

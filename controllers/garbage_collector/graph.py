@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from sys import intern
 
 from kubemini.api.resources import Resource
 from kubemini.api.trees import Tree
@@ -33,7 +34,7 @@ class Graph:
         if new is None and old is not None:
             self.nodes.pop(old["metadata"]["uid"], None)
         elif new is not None and (old is None or old["metadata"]["uid"] != new["metadata"]["uid"]):
-            self.nodes[new["metadata"]["uid"]] = Node(resource, key)
+            self.nodes[new["metadata"]["uid"]] = Node(resource, intern(key))
         if before is after:
             return
         uid = (new or old or {})["metadata"]["uid"]

@@ -245,6 +245,9 @@ class KubeletController(Controller):
         await self._write(pod, statuses.running(pod, now=now, pod_ip=self._address(pod), host_ip=_host_ip(node), ready=ready))
         self._since.pop(uid, None)
         self._levels.pop(uid, None)
+        if pod["spec"].get("activeDeadlineSeconds") is None:
+            # Only a deadline counts from there
+            self._taken.pop(uid, None)
         self._started[uid] = self._ctx.env.now()
         return _soonest(
             program.ready_after if program.hold != "running" and not ready else None, program.run_for, pod["spec"].get("activeDeadlineSeconds")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from sys import intern
 from typing import Any
 
 from kubemini.api.resources import Resource
@@ -243,17 +244,19 @@ class Informer:
                 return
             del self.objects[key]
             about = self._abouts.pop(key, None) or self._about(old)
+        elif old is None:
+            # One string for all who keep the key of this object
+            key = intern(key)
+            self.objects[key] = new
+            about = self._abouts[key] = self._about(new)
         else:
             self.objects[key] = new
-            if old is None:
-                about = self._abouts[key] = self._about(new)
-            else:
-                changed = _changed(old, new)
-                about = self._abouts.get(key) or self._about(old)
-                if changed & _ABOUT:
-                    after = self._abouts[key] = self._about(new)
-                    if after is not about:
-                        about = (about[0] or after[0], about[1] + after[1])
+            changed = _changed(old, new)
+            about = self._abouts.get(key) or self._about(old)
+            if changed & _ABOUT:
+                after = self._abouts[key] = self._about(new)
+                if after is not about:
+                    about = (about[0] or after[0], about[1] + after[1])
         plan = self._plans.get((changed, about))
         if plan is None:
             plan = self._plans[changed, about] = self._planned(changed, *about)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 from zlib import crc32
 
@@ -107,7 +108,8 @@ class Table:
         """Commit a new object. Raise `KeyExists`. O(1)."""
         if key in self.records:
             raise KeyExists(key)
-        return self._commit(key, None, obj)
+        # Whoever else keeps this key interns it too: one string for all of them
+        return self._commit(intern(key), None, obj)
 
     def update(self, key: str, obj: Tree, expected: int | None = None) -> Record:
         """Commit a new state of a live object; `expected` is the revision that the writer saw. Raise `KeyMissing`, `RevisionMismatch`."""

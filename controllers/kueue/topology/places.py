@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 
 from kubemini.api.kueue.assignments import Domain as Assigned
 from kubemini.api.kueue.assignments import decode, encode
@@ -102,7 +103,7 @@ class TopologyPlaces:
             self._count(before[0], before[1], -1)
         if new is not None and _counts(new):
             single = single_of(new["spec"])
-            self._pods[key] = (new["spec"]["nodeName"], single)
+            self._pods[intern(key)] = (new["spec"]["nodeName"], single)
             self._count(new["spec"]["nodeName"], single, 1)
         elif before is not None and self.cache.topologies:
             self.hub.wake(queue for queue, state in self.cache.queues.items() if any(self._topology(flavor) for flavor in state.flavors()))
