@@ -177,17 +177,17 @@ class StoreSubscription:
         if self._state.closed:
             return
         try:
-            events = self._cursor.poll(BATCH)
+            # The cursor has no filter, and there are many changes: no event is made of them
+            changes = self._cursor.changes(BATCH)
         except Compacted:
             self._open()
             return
-        change = self._sink.change
-        if self._served.stored_as_is:
-            for event in events:
-                change(event.type, event.record.obj)
-        else:
-            for event in events:
-                change(event.type, self._served.from_storage(event.record.obj))
+        deliver, shown = self._sink.change, None if self._served.stored_as_is else self._served.from_storage
+        for change in changes:
+            new = change.new
+            type_ = "DELETED" if new is None else "ADDED" if change.old is None else "MODIFIED"
+            obj = (change.gone if new is None else new).obj
+            deliver(type_, obj if shown is None else shown(obj))
         self._cursor.on_ready(self._wake)
 
     def close(self) -> None:

@@ -67,8 +67,8 @@ class Watch:
         self.revision = revision
         """Everything up to this revision was delivered (for bookmarks)."""
 
-    def poll(self, limit: int = 0) -> list[WatchEvent]:
-        """Return the events since the last call, at most about `limit` commits' worth (0 = all). Raise `Compacted` when the cursor fell behind."""
+    def changes(self, limit: int = 0) -> list[Change]:
+        """Return the commits since the last call, unfiltered, at most `limit` (0 = all). Raise `Compacted` when the cursor fell behind."""
         table = self._table
         log = table.log
         end = log.end
@@ -80,6 +80,11 @@ class Watch:
             changes = changes[:limit]
         self._position += len(changes)
         self.revision = table.store.revision if self._position >= end else changes[-1].revision
+        return changes
+
+    def poll(self, limit: int = 0) -> list[WatchEvent]:
+        """Return the events since the last call, of at most `limit` commits (0 = all). Raise `Compacted` when the cursor fell behind."""
+        changes = self.changes(limit)
         if self._predicate is None and not self._prefix:
             return [
                 WatchEvent("ADDED", change.new, change)
