@@ -37,6 +37,8 @@ class ResourceClaimController(Controller):
         self._pods.add_index("resource-claim", _claims_of, reads=("spec.resourceClaims", "status"))
         self._made: dict[tuple[str, str], str] = {}
         """(pod uid, entry) → name of the claim that was made for it."""
+        self._doubtful: dict[tuple[str, str], None] = {}
+        """Those whose claim may have been made: the answer was lost."""
         self._pods.on_change(self._on_pod)
         self._claims.on_change(self._on_claim)
         self._templates.on_change(self._on_template)
@@ -57,7 +59,8 @@ class ResourceClaimController(Controller):
                 self.queue.add(f"claim:{key_of(claim)}")
         if new is None:
             for entry in pod["spec"]["resourceClaims"]:
-                self._made.pop((pod["metadata"]["uid"], entry["name"]), None)
+                for memory in (self._made, self._doubtful):
+                    memory.pop((pod["metadata"]["uid"], entry["name"]), None)
 
     def _on_claim(self, old: Tree | None, new: Tree | None) -> None:
         claim = new if new is not None else old
@@ -96,7 +99,7 @@ class ResourceClaimController(Controller):
         found: list[Tree] = []
         for entry in entries:
             template = self._templates.get(entry["resourceClaimTemplateName"], meta["namespace"])
-            name = self._existing(pod, entry["name"])
+            name = self._existing(pod, entry["name"]) or await self._unanswered(pod, entry["name"])
             if name is None:
                 if template is None:
                     text = f'resource claim template "{entry["resourceClaimTemplateName"]}": resourceclaimtemplate.resource.k8s.io "{entry["resourceClaimTemplateName"]}" not found'
@@ -105,6 +108,8 @@ class ResourceClaimController(Controller):
                 try:
                     made = await self._ctx.client.create(RESOURCE_CLAIMS, claim_from(template, pod, entry["name"]))
                 except ApiStatus as refused:
+                    if refused.code >= 500:
+                        self._doubtful[meta["uid"], entry["name"]] = None
                     self._ctx.recorder.event(
                         pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {entry['name']}: failed to create ResourceClaim: {refused}"
                     )
@@ -119,11 +124,24 @@ class ResourceClaimController(Controller):
             except NotFound:
                 return
 
+    async def _unanswered(self, pod: Tree, entry: str) -> str | None:
+        """Return the claim that was made for an entry although the answer was lost: the API is asked, as the cache may not show it yet."""
+        key = (pod["metadata"]["uid"], entry)
+        if key not in self._doubtful:
+            return None
+        for claim in await self._ctx.client.list(RESOURCE_CLAIMS, pod["metadata"]["namespace"]):
+            owner = owner_pod(claim)
+            if owner is not None and owner["uid"] == key[0] and _is_for(claim, entry):
+                self._made[key] = claim["metadata"]["name"]
+                break
+        del self._doubtful[key]
+        return self._made.get(key)
+
     def _existing(self, pod: Tree, entry: str) -> str | None:
         """Return the claim that was made for an entry, when the pod's status does not tell yet."""
         uid = pod["metadata"]["uid"]
         for claim in self._claims.by_index("pod", uid):
-            if (claim["metadata"].get("annotations") or {}).get(POD_CLAIM) == entry and "deletionTimestamp" not in claim["metadata"]:
+            if _is_for(claim, entry):
                 found: str = claim["metadata"]["name"]
                 return found
         return self._made.get((uid, entry))
@@ -170,6 +188,12 @@ class ResourceClaimController(Controller):
             if pod["spec"].get("nodeName") and not ended(pod) and meta["uid"] not in known:
                 found.append({"resource": "pods", "name": meta["name"], "uid": meta["uid"]})
         return found
+
+
+def _is_for(claim: Tree, entry: str) -> bool:
+    """Tell whether a claim was made for an entry of its pod and stays."""
+    meta = claim["metadata"]
+    return (meta.get("annotations") or {}).get(POD_CLAIM) == entry and "deletionTimestamp" not in meta
 
 
 def _templates_of(pod: Tree) -> tuple[str, ...]:
