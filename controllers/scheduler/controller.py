@@ -15,6 +15,7 @@ from kubemini.controllers.scheduler import gangs
 from kubemini.controllers.scheduler.cache import TERMINAL, priority_of
 from kubemini.controllers.scheduler.deciding import Decision
 from kubemini.controllers.scheduler.gangs import DEFAULT_SCHEDULER, Gang, Gangs
+from kubemini.controllers.scheduler.group_preemption import GroupPreemption, enough
 from kubemini.controllers.scheduler.hints import may_help
 from kubemini.controllers.scheduler.placing import Assumed, Placer
 from kubemini.controllers.scheduler.placing_groups import GroupPlacer, Rescue, Trial, turn
@@ -51,6 +52,7 @@ class SchedulerController(Controller):
         self._binding: dict[str, Assumed] = {}
         """Pods that have a place and wait for their volumes, by key."""
         self._gangs = Gangs(ctx, self._pods, lambda: self._happened(GROUP))
+        self._wholes = GroupPreemption(self._placer, self._groups, self._gangs.native)
         self._pods.on_change(self._on_pod, reads=("labels", "annotations", "deletionTimestamp", "spec", "status"))
         self._nodes.on_change(self._on_node)
         ctx.informer(NAMESPACES).on_change(self._on_namespace)
@@ -357,8 +359,11 @@ class SchedulerController(Controller):
 
     # ------------------------------------------------------------------ failing
 
-    async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Collection[str] = ()) -> None:
-        """Say why a pod has no node, make room for it if it may, but not at the cost of its `siblings`, and let it sleep, unless it is `asleep` already."""
+    async def _fail(self, pod: Tree, decision: Decision, *, asleep: bool = False, siblings: Collection[str] = (), barred: str = "") -> None:
+        """Say why a pod has no node, make room for it if it may, but not at the cost of its `siblings`, and let it sleep, unless it is `asleep` already.
+
+        `barred` says why it must not preempt.
+        """
         if (
             pod["spec"].get("resourceClaims")
             and decision.rejection is None
@@ -372,7 +377,7 @@ class SchedulerController(Controller):
                 decision.message = f"{decision.message} deallocation of ResourceClaim completed"
                 await self._reporter.failed(pod, decision.message, None)
                 return
-        outcome = self._placer.preempt(pod, decision, siblings)
+        outcome = self._placer.preempt(pod, decision, siblings, barred=barred)
         candidate = outcome.candidate
         if candidate is not None:
             freed = self.cache.nominate(pod, candidate.node)
@@ -400,18 +405,19 @@ class SchedulerController(Controller):
             self._waiting.wake(key_of(other), self._ctx.env.now())
             await self._reporter.nominated(self._pods.get_key(key_of(other)) or other, None)
         for victim in candidate.victims:
-            held = self._binding.pop(key_of(victim), None)
-            if held is not None:
-                # It is not bound yet: its place is taken back, and it tries again
-                self._placer.forget(held)
-                self._freed(held)
-                self.queue.add(key_of(victim), priority_of(victim))
-                continue
-            live = self._pods.get_key(key_of(victim))
-            if live is not None and live["metadata"]["uid"] == victim["metadata"]["uid"]:
-                # As it is now: somebody else may have deleted it while this was written
-                victim = live  # noqa: PLW2901
-            await self._reporter.evict(pod, victim, node)
+            if (going := self._give_way(victim)) is not None:
+                await self._reporter.evict(pod, going, node)
+
+    def _give_way(self, victim: Tree) -> Tree | None:
+        """Return a victim that is to be evicted, as it is now: somebody else may have deleted it. None: it was not bound yet, has lost its place and tries again."""
+        held = self._binding.pop(key_of(victim), None)
+        if held is not None:
+            self._placer.forget(held)
+            self._freed(held)
+            self.queue.add(key_of(victim), priority_of(victim))
+            return None
+        live = self._pods.get_key(key_of(victim))
+        return live if live is not None and live["metadata"]["uid"] == victim["metadata"]["uid"] else victim
 
     # ------------------------------------------------------------------ pod groups
 
@@ -432,23 +438,88 @@ class SchedulerController(Controller):
         )
         wanted = gang.minimum - there
         trial = self._groups.assume(gang, todo, members)
+        if self._gangs.as_wholes and gang.tree is not None:
+            if enough(trial, wanted):
+                await self._start_group(gang, trial)
+            elif todo:
+                await self._preempt_as_whole(gang, gang.tree, trial, todo, wanted)
+            return
         rescue = self._groups.rescue(trial, wanted) if trial.failed else None
         if rescue is not None and not rescue.candidates and len(trial.placed) >= wanted:
             trial, rescue = self._groups.assume(gang, todo, members), None
         if rescue is None and len(trial.placed) >= wanted:
-            for pod, decision in trial.failed:
-                # Before anything is written, lest what happens meanwhile is missed
-                self._refused_by(pod, decision.plugins())
-            for assumed in trial.placed:
-                # One by one: what is lost of one keeps nobody else from being bound
-                await self._commit(assumed)
-            siblings = [each.pod["metadata"]["uid"] for each in trial.placed]
-            for pod, decision in trial.failed:
-                await self._fail(pod, decision, asleep=True, siblings=siblings)
-            if gang.tree is not None:
-                await self._reporter.group(gang.tree, scheduled=True)
+            await self._start_group(gang, trial)
             return
         await self._fail_group(gang, reference[1], trial, rescue or self._groups.rescue(trial, wanted), wanted)
+
+    async def _start_group(self, gang: Gang, trial: Trial) -> None:
+        """Bind the pods of a group that have a place, and let the others wait."""
+        bar = self._gangs.bar(gang)
+        for pod, decision in trial.failed:
+            # Before anything is written, lest what happens meanwhile is missed
+            self._refused_by(pod, decision.plugins())
+        if trial.failed and bar:
+            # Their group preempts for them when they try again by themselves
+            self._waiting.wake(key_of(trial.failed[0][0]), self._ctx.env.now(), busy=True)
+        for assumed in trial.placed:
+            # One by one: what is lost of one keeps nobody else from being bound
+            await self._commit(assumed)
+        siblings = [each.pod["metadata"]["uid"] for each in trial.placed]
+        for pod, decision in trial.failed:
+            await self._fail(pod, decision, asleep=True, siblings=siblings, barred=bar)
+        if gang.tree is not None:
+            await self._reporter.group(gang.tree, scheduled=True)
+
+    async def _preempt_as_whole(self, gang: Gang, group: Tree, trial: Trial, todo: list[Tree], wanted: int) -> None:
+        """Nothing of a group is bound: make room for it as a whole, anywhere in the cluster, or say why not.
+
+        As upstream, only those places are kept for its pods that they would have now already: whose room is yet to be made are nominated nowhere.
+        """
+        nodes = {each.pod["metadata"]["uid"]: each.node for each in trial.placed}
+        self._groups.forget(trial)
+        relief = self._wholes.find(gang, group, todo, wanted)
+        now = self._ctx.env.now()
+        freed = False
+        for pod in todo:
+            uid = pod["metadata"]["uid"]
+            if uid in nodes and not relief.text:
+                freed = self.cache.nominate(pod, nodes[uid]) or freed
+            elif not relief.ongoing:
+                freed = self.cache.denominate(uid) or freed
+        if freed:
+            self._happened(POD_GONE)
+        refused = {name: None for _, decision in trial.failed for name in decision.plugins()}
+        events = tuple(dict.fromkeys((GROUP, *events_of(refused | relief.plugins))))
+        for pod in todo:
+            self._sleep(pod, events)
+        bar = self._gangs.bar(gang)
+        for pod, decision in trial.failed:
+            self._placer.preempt(pod, decision, barred=bar)
+        texts = {pod["metadata"]["uid"]: decision.message for pod, decision in trial.failed}
+        for pod in todo:
+            uid = pod["metadata"]["uid"]
+            node = None if relief.ongoing else "" if relief.text else nodes.get(uid, "")
+            await self._reporter.failed(pod, texts.get(uid, gangs.UNSCHEDULABLE), node)
+        message = f"{gangs.UNSCHEDULABLE}, {relief.text}" if relief.text else gangs.UNSCHEDULABLE
+        await self._evict_for(group, todo[0], relief.victims)
+        await self._reporter.group(group, scheduled=False, message=message, fresh=True)
+        if not relief.text and not relief.victims:
+            # It fits after all, in another order: not before its back-off, lest it goes round in circles
+            self._waiting.wake(key_of(todo[0]), now, busy=True)
+
+    async def _evict_for(self, group: Tree, first: Tree, victims: Iterable[Tree]) -> None:
+        """Evict the victims of a group, all of them: what is lost of one keeps no other from going, lest a unit goes in part. Raise the first refusal then."""
+        scheduler = first["spec"].get("schedulerName", DEFAULT_SCHEDULER)
+        problem: ApiStatus | None = None
+        for victim in victims:
+            going = self._give_way(victim)
+            try:
+                if going is not None:
+                    await self._reporter.evict(group, going, "cluster", kind="podgroup", scheduler=scheduler)
+            except ApiStatus as refused:
+                problem = problem or refused
+        if problem is not None:
+            raise problem
 
     async def _fail_group(self, gang: Gang, name: str, trial: Trial, rescue: Rescue, wanted: int) -> None:
         """Nothing of a group is bound: it waits for preemption to make room, or for something to happen."""

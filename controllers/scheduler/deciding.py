@@ -208,10 +208,10 @@ def _filter(filters: Filters, nodes: Iterable[NodeInfo], cache: Cache, decision:
 
 
 def with_nominated(pod: Tree, info: NodeInfo, cache: Cache) -> NodeInfo:
-    """Return a copy of a node as it would be with the nominated pods of equal or higher priority on it."""
+    """Return a copy of a node as it would be with the nominated pods of equal or higher priority on it. Those that have a place already are there, or elsewhere."""
     copy = info.copy()
     for uid, other in cache.nominated.get(info.name, {}).items():
-        if uid != pod["metadata"]["uid"] and priority_of(other) >= priority_of(pod):
+        if uid != pod["metadata"]["uid"] and uid not in cache.placed and priority_of(other) >= priority_of(pod):
             copy.change(other, requests_of(other["spec"]), 1)
     return copy
 

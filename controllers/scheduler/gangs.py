@@ -25,6 +25,9 @@ SCHEDULERS = {COSCHEDULING_POD_GROUPS: "scheduler-plugins-scheduler", VOLCANO_PO
 ELSEWHERE = Refusal("TopologyPlacement", ("node(s) didn't match the topology placement of the pod group",), unresolvable=True)
 WAITING_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
 UNSCHEDULABLE = "pod group is unschedulable"
+MEMBERS_DO_NOT = "not eligible due to workload aware preemption enabled"
+MEMBERS_OF_PLACEMENTS_DO_NOT = "not eligible due to placement-based pod group scheduling limitation"
+"""Why the pods of a group that preempts as a whole do not preempt themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Gangs:
         self._groups: dict[Resource, Informer] = {}
         self._native = ctx.gates.enabled("GenericWorkload") and ctx.gates.enabled("GangScheduling")
         self._topology = ctx.gates.enabled("TopologyAwareWorkloadScheduling")
+        self.as_wholes = self._native and ctx.gates.enabled("WorkloadAwarePreemption")
+        """Whether groups of scheduling.k8s.io preempt, and are preempted, as wholes."""
         self._running = False
         self.schedulers: dict[str, None] = {DEFAULT_SCHEDULER: None}
         pods.add_index("gang", self._index, reads=("labels", "annotations", "spec.schedulingGroup"))
@@ -109,6 +114,19 @@ class Gangs:
         gang = (spec.get("schedulingPolicy") or {}).get("gang")
         constraints = ((spec.get("schedulingConstraints") or {}).get("topology") or ()) if self._topology else ()
         return Gang(gang["minCount"] if gang else 1, constraints[0]["key"] if constraints else None, tree)
+
+    def native(self, pod: Tree) -> Tree | None:
+        """Return the PodGroup of scheduling.k8s.io that a pod names, or None where there is none."""
+        group = pod["spec"].get("schedulingGroup")
+        groups = self._groups.get(POD_GROUPS) if group else None
+        return groups.get(group["podGroupName"], pod["metadata"]["namespace"]) if groups is not None and group.get("podGroupName") else None
+
+    def bar(self, gang: Gang) -> str:
+        """Return why the pods of a group do not preempt one by one, or ""."""
+        if gang.tree is None or not self.as_wholes:
+            return ""
+        placements = self._topology and (gang.tree.get("spec") or {}).get("schedulingConstraints")
+        return MEMBERS_OF_PLACEMENTS_DO_NOT if placements else MEMBERS_DO_NOT
 
     def members(self, reference: tuple[Resource, str], namespace: str) -> list[Tree]:
         """Return all pods that name a group."""

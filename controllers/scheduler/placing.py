@@ -185,8 +185,15 @@ class Placer:
 
     # ------------------------------------------------------------------ preemption
 
-    def preempt(self, pod: Tree, decision: Decision, spared: Collection[str] = ()) -> preemption.Outcome:
-        """Look for pods that would have to go for this one, none of the `spared`; add to the decision's message what came of it."""
+    def budgets(self) -> Sequence[Tree]:
+        """Return all disruption budgets."""
+        return self._budgets.list() if self._budgets.objects else ()
+
+    def preempt(self, pod: Tree, decision: Decision, spared: Collection[str] = (), *, barred: str = "") -> preemption.Outcome:
+        """Look for pods that would have to go for this one, none of the `spared`; add to the decision's message what came of it.
+
+        `barred` says why it must not preempt at all.
+        """
         rejection = decision.rejection
         if not decision.nodes:
             return preemption.Outcome(keep=True)
@@ -197,11 +204,15 @@ class Placer:
         mark = (priority_of(pod), spec.get("preemptionPolicy") or "")
         signature = self.signature(pod)
         failure = signature.failure if signature is not None else None
-        if failure is not None and signature is not None and failure.state == signature.state and mark in failure.texts and not self.cache.nominated:
+        if barred:
+            outcome = preemption.Outcome(text=barred, keep=True)
+        elif (
+            failure is not None and signature is not None and failure.state == signature.state and mark in failure.texts and not self.cache.nominated
+        ):
             text, plugins = failure.texts[mark]
             outcome = preemption.Outcome(text=text, keep=mark[1] == "Never", plugins=plugins)
         else:
-            budgets = self._budgets.list() if self._budgets.objects else ()
+            budgets = self.budgets()
             offset = self._env.random.randrange(len(decision.refusals)) if len(decision.refusals) > preemption.CANDIDATES_LEAST else 0
             outcome = preemption.find(pod, decision, self.cache, budgets, lambda without: self.filters(pod, without), offset=offset, spared=spared)
             if failure is not None and signature is not None and failure.state == signature.state and outcome.candidate is None and not spared:

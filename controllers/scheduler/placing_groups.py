@@ -61,8 +61,7 @@ class GroupPlacer:
             domain = InDomain(key, value)
             trial = self._all(todo, domain)
             score = sum(self._score(each) for each in trial.placed)
-            for each in reversed(trial.placed):
-                self._placer.forget(each)
+            self.forget(trial)
             if best is None or (len(trial.placed), score) > best[:2]:
                 best = (len(trial.placed), score, domain)
         return self._all(todo, best[2] if best is not None else InDomain(key, ""))
@@ -81,6 +80,11 @@ class GroupPlacer:
                 trial.failed.append((pod, found))
         return trial
 
+    def forget(self, trial: Trial) -> None:
+        """Give all places up again."""
+        for each in reversed(trial.placed):
+            self._placer.forget(each)
+
     def rescue(self, trial: Trial, wanted: int) -> Rescue:
         """Look for room by preemption for all that have no place, and give all places up again: the group starts when the victims are gone, if `wanted` pods do.
 
@@ -88,8 +92,7 @@ class GroupPlacer:
         after it see that it has its place. As upstream, a group that need not preempt to reach its number waits nevertheless if one of its pods can.
         """
         cache, rescue = self._cache, Rescue()
-        for each in reversed(trial.placed):
-            self._placer.forget(each)
+        self.forget(trial)
         held: list[Assumed] = []
         removed: list[tuple[Tree, str]] = []
         for pod in sorted(trial.pods(), key=turn):

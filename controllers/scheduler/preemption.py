@@ -46,7 +46,7 @@ NOT_HELPFUL = Refusal("DefaultPreemption", ("Preemption is not helpful for sched
 NO_VICTIMS = Refusal("DefaultPreemption", ("No preemption victims found for incoming pod",))
 
 
-def _going(pod: Tree) -> bool:
+def going(pod: Tree) -> bool:
     """Tell whether a pod is on its way out because the scheduler preempted it."""
     if "deletionTimestamp" not in pod["metadata"]:
         return False
@@ -63,7 +63,7 @@ def eligible(pod: Tree, decision: Decision, cache: Cache) -> str:
     refusal = decision.refusals.get(node) if node else None
     if info is not None and not (refusal is not None and refusal.unresolvable):
         mine = priority_of(pod)
-        if any(_going(other) and priority_of(other) < mine for other in info.pods.values()):
+        if any(going(other) and priority_of(other) < mine for other in info.pods.values()):
             return "not eligible due to a terminating pod on the nominated node."
     return ""
 
@@ -144,14 +144,15 @@ def _victims(
     return Candidate(info.name, victims, violations)
 
 
-def _started(pod: Tree) -> float:
+def started_at(pod: Tree) -> float:
+    """Return when a pod started, as seconds; of one that has not, when it was made."""
     text = (pod.get("status") or {}).get("startTime") or pod["metadata"]["creationTimestamp"]
     return from_stamp(text)
 
 
 def importance(pod: Tree) -> tuple[int, float, str]:
     """Sort key: higher priority first, then the earlier start."""
-    return (-priority_of(pod), _started(pod), pod["metadata"]["uid"])
+    return (-priority_of(pod), started_at(pod), pod["metadata"]["uid"])
 
 
 def by_budget(pods: Sequence[Tree], budgets: Sequence[Tree]) -> tuple[list[Tree], list[Tree]]:
@@ -160,20 +161,28 @@ def by_budget(pods: Sequence[Tree], budgets: Sequence[Tree]) -> tuple[list[Tree]
     violating: list[Tree] = []
     others: list[Tree] = []
     for pod in pods:
-        broken = False
-        meta = pod["metadata"]
-        labels = meta.get("labels")
-        for position, budget in enumerate(budgets):
-            selector = budget["spec"].get("selector")
-            if budget["metadata"]["namespace"] != meta["namespace"] or not labels or not selector:
-                # A budget with an empty selector selects nothing here
-                continue
-            if not from_label_selector(selector).matches(labels) or meta["name"] in ((budget.get("status") or {}).get("disruptedPods") or {}):
-                continue
-            allowed[position] -= 1
-            broken = broken or allowed[position] < 0
+        broken = overdrawn(pod, budgets, allowed)
         (violating if broken else others).append(pod)
     return violating, others
+
+
+def overdrawn(pod: Tree, budgets: Sequence[Tree], allowed: list[int], *, stop: bool = False) -> bool:
+    """Spend the budgets that a pod is under, and tell whether that was too much for one of them; with `stop`, no further one is spent then."""
+    meta = pod["metadata"]
+    labels = meta.get("labels")
+    broken = False
+    for position, budget in enumerate(budgets):
+        selector = budget["spec"].get("selector")
+        if budget["metadata"]["namespace"] != meta["namespace"] or not labels or not selector:
+            # A budget with an empty selector selects nothing here
+            continue
+        if not from_label_selector(selector).matches(labels) or meta["name"] in ((budget.get("status") or {}).get("disruptedPods") or {}):
+            continue
+        allowed[position] -= 1
+        broken = broken or allowed[position] < 0
+        if broken and stop:
+            break
+    return broken
 
 
 def rank(candidate: Candidate) -> tuple[int, int, int, int, float]:
@@ -181,5 +190,5 @@ def rank(candidate: Candidate) -> tuple[int, int, int, int, float]:
     victims = candidate.victims
     highest = priority_of(victims[0]) if victims else -(2**31)
     total = sum(priority_of(victim) + 2**31 for victim in victims)
-    earliest = min((_started(victim) for victim in victims if priority_of(victim) == highest), default=0.0)
+    earliest = min((started_at(victim) for victim in victims if priority_of(victim) == highest), default=0.0)
     return (candidate.violations, highest, total, len(victims), -earliest)

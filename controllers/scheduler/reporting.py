@@ -71,8 +71,8 @@ class Reporter:
         if (pod.get("status") or {}).get("nominatedNodeName") != node:
             await self._patch_status(pod, {"nominatedNodeName": node})
 
-    async def evict(self, preemptor: Tree, victim: Tree, node: str) -> None:
-        """Let a victim go: the reason as a condition first, then a graceful deletion."""
+    async def evict(self, preemptor: Tree, victim: Tree, node: str, *, kind: str = "pod", scheduler: str = "") -> None:
+        """Let a victim go: the reason as a condition first, then a graceful deletion. `kind` is what preempts, and `scheduler` the name of whose pods it is."""
         meta = victim["metadata"]
         if "deletionTimestamp" in meta:
             return
@@ -80,7 +80,7 @@ class Reporter:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{preemptor['spec'].get('schedulerName', DEFAULT_SCHEDULER)}: preempting to accommodate a higher priority pod",
+            "message": f"{scheduler or preemptor['spec'].get('schedulerName', DEFAULT_SCHEDULER)}: preempting to accommodate a higher priority {kind}",
             "lastProbeTime": None,
             "lastTransitionTime": self._ctx.env.stamp(),
         }
@@ -92,11 +92,11 @@ class Reporter:
             await self._ctx.client.delete(PODS, meta["name"], namespace=meta["namespace"], uid=meta["uid"])
         except GONE:
             return
-        text = f"Preempted by pod {preemptor['metadata']['uid']} on node {node}"
+        text = f"Preempted by {kind} {preemptor['metadata']['uid']} on node {node}"
         self._ctx.recorder.acted(victim, "Normal", "Preempted", text, action="Preempting", related=preemptor)
 
-    async def group(self, group: Tree, *, scheduled: bool, message: str = "") -> None:
-        """Write a PodGroup's condition. Once it was scheduled it stays so."""
+    async def group(self, group: Tree, *, scheduled: bool, message: str = "", fresh: bool = False) -> None:
+        """Write a PodGroup's condition. Once it was scheduled it stays so; with `fresh`, also where the cache has not seen that yet."""
         meta = group["metadata"]
         conditions = (group.get("status") or {}).get("conditions") or []
         before = next((each for each in conditions if each["type"] == "PodGroupScheduled"), None)
@@ -116,7 +116,8 @@ class Reporter:
         if "generation" in meta:
             condition["observedGeneration"] = meta["generation"]
         others = [each for each in conditions if each["type"] != "PodGroupScheduled"]
-        body = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": [*others, condition]}}
+        version = {"resourceVersion": meta["resourceVersion"]} if fresh else {}
+        body = {"metadata": {"uid": meta["uid"], **version}, "status": {"conditions": [*others, condition]}}
         try:
             await self._ctx.client.patch(POD_GROUPS, meta["name"], body, namespace=meta["namespace"], subresource="status")
         except GONE:

@@ -16,6 +16,7 @@ from kubemini.machinery.node_matching import matches_term, tolerates
 from kubemini.runtime.env import from_stamp
 from kubemini.store import Change
 from kubemini.testing.invariants.base import Invariant, View, tree_of
+from kubemini.testing.invariants.pod_groups import driven_out_by_group, preempted
 
 TERMINAL = ("Succeeded", "Failed")
 RECENT = 500
@@ -271,6 +272,17 @@ class GangQuorum(_OfPods):
         self._lossless = lossless
         self._started: dict[tuple[str, str], None] = {}
         """Gangs that were bound in sufficient number once: what they lose later is not the scheduler's doing."""
+        self._left: dict[tuple[str, str], list[int]] = {}
+        """The revisions at which members went that were preempted, which the scheduler may not know yet: a gang may lose all of them at once."""
+        self._revision = 0
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Note members that go."""
+        self._revision = change.revision
+        old = tree_of(change.old) if table == "pods" and change.new is None else None
+        if old is not None and preempted(old) and (key := self._group(old)) is not None:
+            self._left.setdefault(key, []).append(change.revision)
+        return super().observe(table, change, view)
 
     def _group(self, pod: Tree) -> tuple[str, str] | None:
         group = pod["spec"].get("schedulingGroup")
@@ -284,8 +296,11 @@ class GangQuorum(_OfPods):
         if old is None or new is None or _node_of(old) or not _node_of(new) or (key := self._group(new)) is None:
             return
         minimum = _minimum(key, view)
-        members = [pod for pod in self._members(key, view) if (pod.get("status") or {}).get("phase") != "Failed"]
-        if minimum and len(members) < minimum:
+        everybody = self._members(key, view)
+        members = [pod for pod in everybody if (pod.get("status") or {}).get("phase") != "Failed"]
+        unseen = sum(1 for revision in self._left.get(key, ()) if self._revision - revision <= RECENT)
+        unseen += sum(1 for pod in everybody if (pod.get("status") or {}).get("phase") == "Failed" and preempted(pod))
+        if minimum and len(members) + unseen < minimum:
             yield f"{_name(new)} was bound while its gang {key[1]} had {len(members)} of {minimum} members"
         if sum(1 for pod in members if _node_of(pod)) >= minimum:
             self._started[key] = None
@@ -313,7 +328,7 @@ def _minimum(key: tuple[str, str], view: View) -> int:
 
 
 class Preemption(_OfPods):
-    """6, 7: whoever is preempted gives way to a pod of strictly higher priority that may preempt."""
+    """6, 7: whoever is preempted by a pod gives way to one of strictly higher priority that may preempt."""
 
     name = "preemption"
 
@@ -322,7 +337,7 @@ class Preemption(_OfPods):
         if old is None or new is None:
             return
         mark, before = condition(new, "DisruptionTarget"), condition(old, "DisruptionTarget")
-        if mark is None or before is not None or mark.get("reason") != "PreemptionByScheduler":
+        if mark is None or before is not None or mark.get("reason") != "PreemptionByScheduler" or driven_out_by_group(old, new):
             return
         node = _node_of(new)
         above = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubemini.controllers.scheduler.deciding import decide, enough, filters_of
+from kubemini.controllers.scheduler.deciding import decide, enough, filters_of, with_nominated
 from kubemini.controllers.scheduler.scoring import resources
 from tests.unit.scheduler.samples import cluster, no_labels, node, pod
 
@@ -100,3 +100,17 @@ def test_nominated_node_comes_first() -> None:
 def test_enough_nodes_are_looked_at() -> None:
     """In large clusters part of the nodes is enough, as upstream's adaptive share says."""
     assert [enough(count) for count in (50, 100, 1000, 5000, 10_000)] == [50, 100, 420, 500, 500]
+
+
+def test_a_nominated_pod_that_has_its_place_takes_room_once() -> None:
+    """Members of a gang that are nominated on one node are assumed one after the other: the nomination of those before counts no more, here or elsewhere."""
+    first, second = pod("first", cpu="2", priority=5), pod("second", cpu="2", priority=5)
+    cache = cluster(node("a"), node("b", cpu="2"))
+    for each in (first, second):
+        cache.nominate(each, "a")
+    for place in ("a", "b"):
+        cache.place(first, place)
+        assert filters_of(second, cache, no_labels).refusal(cache.nodes["a"], occupied=with_nominated(second, cache.nodes["a"], cache)) is None
+        cache.remove(first["metadata"]["uid"])
+    big = pod("big", cpu="4", priority=5)
+    assert filters_of(big, cache, no_labels).refusal(cache.nodes["a"], occupied=with_nominated(big, cache.nodes["a"], cache)) is not None

@@ -15,6 +15,7 @@ from kubemini.testing.invariants.job_exact import Excuses, exact_job_invariants
 from kubemini.testing.invariants.jobset import jobset_invariants
 from kubemini.testing.invariants.jobset_exact import exact_jobset_invariants
 from kubemini.testing.invariants.lws import lws_invariants, timely_lws_invariants
+from kubemini.testing.invariants.pod_groups import pod_group_invariants
 from kubemini.testing.invariants.statefulset import statefulset_invariants
 from tests.conftest import ROOT
 from tests.quality.corpus import MUTANTS
@@ -31,7 +32,9 @@ def rows(heading: str) -> dict[int, str]:
     return {int(number): cell for number, cell in ROW.findall(section)}
 
 
-@pytest.mark.parametrize("heading, count", [("Jobs", 23), ("JobSets", 29), ("StatefulSets", 18), ("LeaderWorkerSets", 23), ("Names", 8)])
+@pytest.mark.parametrize(
+    "heading, count", [("Jobs", 23), ("JobSets", 29), ("StatefulSets", 18), ("LeaderWorkerSets", 23), ("Names", 8), ("Groups that preempt", 4)]
+)
 def test_every_promise_has_a_row(heading: str, count: int) -> None:
     """Each number stands there once, with something that holds it."""
     found = rows(heading)
@@ -47,7 +50,15 @@ def exists(name: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "heading, module", [("Jobs", "job"), ("JobSets", "jobset"), ("StatefulSets", "statefulset"), ("LeaderWorkerSets", "lws"), ("Names", "dns")]
+    "heading, module",
+    [
+        ("Jobs", "job"),
+        ("JobSets", "jobset"),
+        ("StatefulSets", "statefulset"),
+        ("LeaderWorkerSets", "lws"),
+        ("Names", "dns"),
+        ("Groups that preempt", "pod_groups"),
+    ],
 )
 def test_what_is_named_exists(heading: str, module: str) -> None:
     """A class is an invariant of the module that its daggers say, a path and a name are a test or class in that file."""
@@ -70,8 +81,8 @@ def test_what_is_named_exists(heading: str, module: str) -> None:
 def test_every_invariant_has_a_row() -> None:
     """No invariant is forgotten, but those that go beyond the numbered promises."""
     lists = [job_invariants(), exact_job_invariants(Excuses()), jobset_invariants(), exact_jobset_invariants(Excuses())]
-    lists += (statefulset_invariants(), lws_invariants(), timely_lws_invariants(), dns_invariants())
-    headings = ("Jobs", "JobSets", "StatefulSets", "LeaderWorkerSets", "Names")
+    lists += (statefulset_invariants(), lws_invariants(), timely_lws_invariants(), dns_invariants(), pod_group_invariants())
+    headings = ("Jobs", "JobSets", "StatefulSets", "LeaderWorkerSets", "Names", "Groups that preempt")
     named = {name for heading in headings for cell in rows(heading).values() for name, _ in NAMED.findall(cell)}
     unnamed = {type(each).__name__ for each in chain(*lists)} - named
     assert unnamed == {"Pods", "Verdicts", "PerIndex", "Belonging", "Resumed"}
