@@ -206,9 +206,16 @@ BEHIND = Plan(
 )
 """The cache still shows a nomination that was taken back: once it was not written again before the victim went."""
 
+VAIN = Plan(
+    (("plain", "low", 1),) * 3 + (("plain", "high", 4),) + (("plain", "low", 1),) * 6,
+    ((0, "delete", 0), (0, "delete", 0), (0, "delete", 4), (1, "delete", 3)),
+)
+"""A preemptor is deleted while its victims are told to go: the scheduler hears of it later."""
+
 
 @settings(max_examples=25)
 @given(plan=PLANS, seed=st.integers(0, 2**32 - 1))
+@example(plan=VAIN, seed=0)
 @example(plan=CROWD, seed=1)
 @example(plan=BEHIND, seed=8)
 @example(plan=HALF, seed=0)

@@ -332,6 +332,19 @@ class Preemption(_OfPods):
 
     name = "preemption"
 
+    def __init__(self) -> None:
+        self._gone: list[tuple[int, Tree]] = []
+        """Pods that went lately, and when: the scheduler may not know yet that nobody needs the room."""
+        self._revision = 0
+
+    def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
+        """Note pods that go."""
+        self._revision = change.revision
+        old = tree_of(change.old) if table == "pods" and change.new is None else None
+        if old is not None:
+            self._gone = [*(each for each in self._gone if change.revision - each[0] <= RECENT), (change.revision, old)]
+        return super().observe(table, change, view)
+
     def changed(self, old: Tree | None, new: Tree | None, view: View) -> Iterator[str]:
         """Look at a pod that was just chosen as a victim."""
         if old is None or new is None:
@@ -343,13 +356,15 @@ class Preemption(_OfPods):
         above = [
             pod
             for pod in view.list(PODS)
-            if priority_of(pod) > priority_of(new)
-            and pod["spec"].get("preemptionPolicy") != "Never"
-            and not ended(pod)
-            and node in (_node_of(pod), (pod.get("status") or {}).get("nominatedNodeName"))
+            if self._may(pod, new) and not ended(pod) and node in (_node_of(pod), (pod.get("status") or {}).get("nominatedNodeName"))
         ]
+        # One that went meanwhile may have gone before it was nominated
+        above += [pod for revision, pod in self._gone if self._revision - revision <= RECENT and self._may(pod, new)]
         if not above:
             yield f"{_name(new)} was preempted on {node}, but no pod of higher priority that may preempt is nominated there"
+
+    def _may(self, pod: Tree, victim: Tree) -> bool:
+        return priority_of(pod) > priority_of(victim) and pod["spec"].get("preemptionPolicy") != "Never"
 
 
 class Verdicts(_OfPods):
