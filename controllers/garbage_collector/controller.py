@@ -71,6 +71,12 @@ class GarbageCollector(Controller):
             for reference in meta.get("ownerReferences") or ():
                 self._wake(reference["uid"])
             return
+        if old is not None and old["metadata"].get("ownerReferences") is not meta.get("ownerReferences"):
+            # An owner in foreground deletion may have waited for this one alone
+            kept = _blocked(new)
+            for uid in _blocked(old):
+                if uid not in kept:
+                    self._wake(uid)
         if "deletionTimestamp" in meta:
             if not _left_alone(obj):
                 self._add(resource, key)
@@ -194,11 +200,7 @@ class GarbageCollector(Controller):
                 found.solid.append(reference)
             elif owner is None:
                 found.dangling.append(reference)
-            elif (
-                "deletionTimestamp" in owner["metadata"]
-                and FOREGROUND in (owner["metadata"].get("finalizers") or ())
-                and reference.get("blockOwnerDeletion")
-            ):
+            elif "deletionTimestamp" in owner["metadata"] and FOREGROUND in (owner["metadata"].get("finalizers") or ()):
                 found.waiting.append(reference)
             else:
                 found.solid.append(reference)
@@ -263,6 +265,11 @@ class GarbageCollector(Controller):
         kept = [each for each in meta.get("finalizers") or () if each != finalizer]
         patch = {"metadata": {"finalizers": kept or None, "resourceVersion": meta["resourceVersion"]}}
         await self._ctx.client.patch(resource, meta["name"], patch, namespace=meta.get("namespace", ""))
+
+
+def _blocked(obj: Tree) -> dict[str, None]:
+    """Return the uids of the owners that cannot go before an object has gone."""
+    return {reference["uid"]: None for reference in obj["metadata"].get("ownerReferences") or () if reference.get("blockOwnerDeletion")}
 
 
 def _left_alone(obj: Tree) -> bool:

@@ -16,6 +16,7 @@ from kubemini.controllers.job.accounting import Accounting, Ended, collect
 from kubemini.controllers.job.backoff import Record
 from kubemini.controllers.job.claiming import Claims
 from kubemini.controllers.job.counting import Counts, Looks, completed_indexes, count
+from kubemini.controllers.job.gang import Gangs
 from kubemini.controllers.job.managing import Plan, plan
 from kubemini.controllers.job.metrics import CREATED, DELETED, RECONCILING, TRACKING, Metrics
 from kubemini.controllers.job.per_index import newly_failed_indexes
@@ -56,7 +57,9 @@ class _Memory:
     """A pass was called for while the cache did not show that write: it is taken when it does."""
     looks: Looks = field(default_factory=Looks)
     """What its pods said at the last pass."""
-    factory: tuple[Tree, PodFactory] | None = None
+    group: str | None = None
+    """The PodGroup of its pods, found or made in the pass that is under way."""
+    factory: tuple[Tree, str | None, PodFactory] | None = None
     verdict: Verdict | None = None
     """The end that pods were deleted for: it stands although writing it did not work, for without those pods another one, or none, might be found."""
     closing: bool = False
@@ -90,6 +93,7 @@ class JobController(Controller):
         self._memory: dict[str, _Memory] = {}
         self._claims = Claims(ctx, self._pods)
         self._accounting = Accounting(ctx, self._pods)
+        self._gangs = Gangs(ctx) if ctx.gates.enabled("GenericWorkload") and ctx.gates.enabled("WorkloadWithJob") else None
         # Creation errors (quota, admission) are tried again after 1 s doubling to 60 s
         self._refused = Backoff(1.0, 60.0)
         self._jobs.on_change(self._on_job)
@@ -203,6 +207,8 @@ class JobController(Controller):
         began, failed, memory.action = self._ctx.env.now(), True, RECONCILING
         try:
             pods = await self._claims.claim(job, self._owned(job), memory.looks)
+            if self._gangs is not None:
+                memory.group = await self._gangs.group(job, pods)
             again = await self._pass(job, pods, memory)
             failed = False
         finally:
@@ -299,9 +305,9 @@ class JobController(Controller):
         return found
 
     async def _create(self, job: JobView, counts: Counts, memory: _Memory, found: Plan, failed: int) -> None:
-        if memory.factory is None or memory.factory[0] is not job.spec["template"]:
-            memory.factory = (job.spec["template"], PodFactory.of(job.tree))
-        factory = memory.factory[1]
+        if memory.factory is None or memory.factory[0] is not job.spec["template"] or memory.factory[1] != memory.group:
+            memory.factory = (job.spec["template"], memory.group, PodFactory.of(job.tree, memory.group))
+        factory = memory.factory[2]
         self._expectations.expect_more(job.uid, creations=len(found.create))
         client, recorder = self._ctx.client, self._ctx.recorder
         # A slow start: one, then twice as many each time, and no more batches after one with a refusal
@@ -399,6 +405,8 @@ class JobController(Controller):
         if memory is not None:
             await self._release(self._pods.by_index("controller", memory.uid))
             self._expectations.forget(memory.uid)
+            if self._gangs is not None:
+                self._gangs.forget(memory.uid)
             self._memory.pop(key, None)
 
     async def started(self) -> None:

@@ -38,8 +38,11 @@ class PodFactory:
     indexed: bool
 
     @classmethod
-    def of(cls, job: Tree) -> PodFactory:
-        """Prepare the parts that all pods share."""
+    def of(cls, job: Tree, group: str | None = None) -> PodFactory:
+        """Prepare the parts that all pods share. `group` is the PodGroup that they are scheduled with.
+
+        Upstream (1.36) has them name the PodGroup as an owner too, in a template whose owners are dropped when a pod is made of it: they never do.
+        """
         meta, spec = job["metadata"], job["spec"]
         template = spec["template"]
         about = template.get("metadata") or {}
@@ -48,6 +51,8 @@ class PodFactory:
             finalizers.append(FINALIZER)
         indexed = spec.get("completionMode") == "Indexed"
         made = pod_spec(template["spec"])
+        if group is not None:
+            made = {**made, "schedulingGroup": {"podGroupName": group}}
         return cls(
             meta["name"],
             meta["namespace"],

@@ -1,4 +1,4 @@
-"""The hash in the name of a revision, byte for byte as upstream makes it."""
+"""Hashes in names (of revisions, Workloads, PodGroups), byte for byte as upstream makes them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def fnv1(data: bytes) -> int:
     value = _OFFSET
     for byte in data:
         value = (value * _PRIME & _MASK) ^ byte
+    return value
+
+
+def fnv1a(data: bytes) -> int:
+    """Return the 32-bit FNV-1a hash.
+
+    >>> fnv1a(b""), fnv1a(b"a")
+    (2166136261, 3826002220)
+    """
+    value = _OFFSET
+    for byte in data:
+        value = (value ^ byte) * _PRIME & _MASK
     return value
 
 

@@ -57,6 +57,7 @@ DEFAULTS: dict[str, bool] = {
     "TopologyAwareWorkloadScheduling": False,
     "WatchList": True,
     "WorkloadAwarePreemption": False,
+    "WorkloadWithJob": False,
     # JobSet 0.13
     "ElasticJobSet": False,
     "InPlaceRestart": False,

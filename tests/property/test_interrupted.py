@@ -7,14 +7,25 @@ as one that was not; and whatever is deleted at whatever moment, nothing is left
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from kubemini.api.resources import CRON_JOBS, JOB_SETS, JOBS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, Resource
+from kubemini.api.resources import (
+    CRON_JOBS,
+    JOB_SETS,
+    JOBS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_GROUPS,
+    PODS,
+    SCHEDULING_WORKLOADS,
+    SERVICES,
+    Resource,
+)
 from kubemini.api.trees import Tree
 from kubemini.inprocess import InProcessClient
 from kubemini.machinery.errors import NotFound
@@ -27,11 +38,26 @@ from kubemini.testing.invariants import Checker
 from kubemini.testing.invariants.job import job_invariants
 from kubemini.testing.invariants.jobset import jobset_invariants
 
-CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "job", "cron-job", "nodes", "scheduler", "volumes", "kubelet", "jobset")
+CONTROLLERS = (
+    "namespaces",
+    "service-accounts",
+    "garbage-collector",
+    "job",
+    "cron-job",
+    "nodes",
+    "scheduler",
+    "volumes",
+    "kubelet",
+    "jobset",
+    "pod-groups",
+)
 INTERRUPTED = ("job-", "jobset-", "cronjob-", "ttl-after-finished-")
 """The tasks of the controllers that are interrupted, by the beginning of their names."""
 SPACE = "work"
 KINDS: tuple[Resource, ...] = (CRON_JOBS, JOB_SETS, JOBS, PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS)
+GANGS = {"GenericWorkload": True, "GangScheduling": True, "WorkloadWithJob": True}
+GROUPS: tuple[Resource, ...] = (SCHEDULING_WORKLOADS, POD_GROUPS)
+"""What there is too where gates of gangs are on."""
 
 Act = Callable[["Interrupted", str], bool]
 """Done at a moment in a process; tells whether the process dies of it."""
@@ -40,12 +66,13 @@ Act = Callable[["Interrupted", str], bool]
 class Interrupted(SimCluster):
     """A cluster that numbers the moments at which its controllers wait, and does something at one of them."""
 
-    def __init__(self, at: int, act: Act, faults: Faults) -> None:
+    def __init__(self, at: int, act: Act, faults: Faults, gates: Mapping[str, bool]) -> None:
         self.at, self.act = at, act
         self.moments = 0
         self.counting = False
         self.running: list[asyncio.Task[None]] = []
-        super().__init__(faults=faults, fleet="cpu:1", controllers=CONTROLLERS)
+        super().__init__(faults=faults, fleet="cpu:1", controllers=CONTROLLERS, feature_gates=gates)
+        self.kinds = (*KINDS, *(GROUPS if gates else ()))
 
     def controller_client(self, process: str) -> Client:
         """Put a moment before and after every request."""
@@ -108,6 +135,7 @@ class Life:
     resource: Resource
     spec: Tree
     patches: tuple[tuple[float, Tree], ...] = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)
 
     def tree(self) -> Tree:
         """Return the object."""
@@ -163,6 +191,12 @@ LIVES = {
     ),
     "waiting replacements": Life(JOBS, job(pods=1, programs=FAILS, backoffLimit=1, podReplacementPolicy="Failed")),
     "expiring job": Life(JOBS, job(ttlSecondsAfterFinished=5)),
+    "gang": Life(JOBS, job(pods=3, completionMode="Indexed"), gates=GANGS),
+    "suspended gang": Life(
+        JOBS, job(20, completionMode="Indexed", suspend=True), ((4, {"suspend": False}), (8, {"suspend": True}), (30, {"suspend": False})), GANGS
+    ),
+    "retrying gang": Life(JOBS, job(completionMode="Indexed", programs=FAILS, backoffLimit=2), gates=GANGS),
+    "jobset of gangs": Life(JOB_SETS, {"replicatedJobs": [role("a", job_spec=job(completionMode="Indexed"))]}, gates=GANGS),
     "jobset": Life(JOB_SETS, {"replicatedJobs": [role("a"), role("b", 2)]}),
     "restarting jobset": Life(
         JOB_SETS, {"replicatedJobs": [role("a", job_spec=FAILS_ONCE), role("b", job_spec=job(60))], "failurePolicy": {"maxRestarts": 1}}
@@ -201,7 +235,7 @@ def play(life: Life, at: int = 0, act: Act = kill, faults: Faults = PERFECT, *, 
     """Play a life and return how many moments it had, and its end. `delete` says that a user deletes the object at last, and that nothing may be left."""
 
     async def main() -> tuple[int, dict[str, Any]]:
-        async with Interrupted(at, act, faults) as cluster:
+        async with Interrupted(at, act, faults, life.gates) as cluster:
             checker = Checker(cluster.store, [*job_invariants(), *jobset_invariants()])
             await cluster.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
             await cluster.settle(60)
@@ -227,13 +261,17 @@ def play(life: Life, at: int = 0, act: Act = kill, faults: Faults = PERFECT, *, 
     return run(main(), seed=0)
 
 
-async def end(cluster: SimCluster) -> dict[str, Any]:
+async def end(cluster: Interrupted) -> dict[str, Any]:
     """Return what there is, without names drawn by chance and times."""
     found: dict[str, Any] = {}
-    for resource in KINDS:
+    for resource in cluster.kinds:
         for obj in await cluster.client.list(resource, SPACE):
             meta, status = obj["metadata"], obj.get("status") or {}
             if resource is PODS:
+                if cluster.kinds != KINDS:
+                    assert obj["spec"]["schedulingGroup"]["podGroupName"].startswith(f"{meta['ownerReferences'][0]['name']}-"), (
+                        "a pod without its gang"
+                    )
                 index = (meta.get("annotations") or {}).get("batch.kubernetes.io/job-completion-index", "")
                 name = f"{meta['ownerReferences'][0]['name']}/{index} {status['phase']}"
                 found[name] = found.get(name, 0) + 1
@@ -245,7 +283,10 @@ async def end(cluster: SimCluster) -> dict[str, Any]:
             shown["last"] = status.get("lastScheduleTime")
             shown["held by"] = meta.get("finalizers")
             shown["suspended"] = obj["spec"].get("suspend")
-            found[f"{resource.kind} {meta['name']}"] = shown
+            # What is made for a Job has its uid in its name, by a hash
+            name = f"{resource.kind} {'of ' + meta['ownerReferences'][0]['name'] if resource in GROUPS else meta['name']}"
+            assert name not in found, f"two: {name}"
+            found[name] = shown
     return found
 
 
@@ -266,6 +307,8 @@ def test_whatever_is_deleted_leaves_nothing(name: str) -> None:
     life = LIVES[name]
     moments, _ = play(life)
     victims = [victim(life.resource), victim(life.resource, "Foreground"), victim(NAMESPACES), victim(JOBS), victim(PODS), victim(SERVICES)]
+    if life.gates:
+        victims += map(victim, GROUPS)
     for at in range(1, moments + 1):
         _, left = play(life, at, victims[at % len(victims)], delete=True)
         assert left == {}, f"left by deletion {at % len(victims)} at moment {at} of {moments}"

@@ -1,6 +1,6 @@
 """What happens to pod groups and workloads of scheduling.k8s.io on their way in. Used where gate GenericWorkload is on.
 
-Mirrors the plugins PodGroupProtection, PodGroupWorkloadExists and Priority, and what the kinds' strategies drop (Kubernetes 1.36).
+Mirrors the plugins PodGroupProtection, PodGroupWorkloadExists, JobValidation and Priority, and what the kinds' strategies drop (Kubernetes 1.36).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from kubemini.api.resources import SCHEDULING_WORKLOADS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown.kubernetes import POD_GROUP_PROTECTION
 from kubemini.machinery.errors import Forbidden
+from kubemini.runtime.keys import controller_of
 from kubemini.server.admission import Admission, AdmissionRequest
 from kubemini.server.plugins.priority import CLASSES, default_class
 
 GROUP = "scheduling.k8s.io"
-POD_GROUPS, WORKLOADS = "podgroups.scheduling.k8s.io", SCHEDULING_WORKLOADS.storage
+POD_GROUPS, WORKLOADS, JOBS = "podgroups.scheduling.k8s.io", SCHEDULING_WORKLOADS.storage, "jobs.batch"
 GATED = {
     "TopologyAwareWorkloadScheduling": ("schedulingConstraints",),
     "DRAWorkloadResourceClaims": ("resourceClaims",),
@@ -29,7 +30,7 @@ def pod_group_plugins(enabled: Callable[[str], bool]) -> list[Admission]:
     found: list[Admission] = [DropFields(tuple(field for gate, fields in GATED.items() if not enabled(gate) for field in fields))]
     if enabled("WorkloadAwarePreemption"):
         found.append(GroupPriority())
-    return [*found, Protection(), WorkloadExists()]
+    return [*found, Protection(), WorkloadExists(), GangsKeepTheirSize()]
 
 
 class DropFields(Admission):
@@ -125,3 +126,28 @@ class WorkloadExists(Admission):
         else:
             return
         raise Forbidden.of("podgroups", GROUP, request.name, f"PodGroup rejected: {problem}")
+
+
+class GangsKeepTheirSize(Admission):
+    """Refuses another parallelism of a Job whose pods are a gang: its PodGroup's minCount cannot follow."""
+
+    name = "JobValidation"
+    operations = ("UPDATE",)
+    resources = (JOBS,)
+
+    def validate(self, request: AdmissionRequest) -> None:
+        """Look at the group that the Job's pods name, or else at those that it controls. Raise `Forbidden`."""
+        new, old = request.obj or {}, request.old or {}
+        if new["spec"].get("parallelism") == old["spec"].get("parallelism"):
+            return
+        reader, uid = request.ctx.reader, old["metadata"]["uid"]
+        name = (old["spec"]["template"]["spec"].get("schedulingGroup") or {}).get("podGroupName")
+        if name is not None:
+            named = reader.get(POD_GROUPS, request.namespace, name)
+            groups = [named] if named is not None else []
+        else:
+            groups = [each for each in reader.list(POD_GROUPS, request.namespace) if (controller_of(each) or {}).get("uid") == uid]
+        for group in groups:
+            if (group["spec"].get("schedulingPolicy") or {}).get("gang") is not None:
+                problem = f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{group["metadata"]["name"]}"'
+                raise Forbidden.of("jobs", "batch", request.name, problem)

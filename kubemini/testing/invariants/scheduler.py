@@ -273,14 +273,14 @@ class GangQuorum(_OfPods):
         self._started: dict[tuple[str, str], None] = {}
         """Gangs that were bound in sufficient number once: what they lose later is not the scheduler's doing."""
         self._left: dict[tuple[str, str], list[int]] = {}
-        """The revisions at which members went that were preempted, which the scheduler may not know yet: a gang may lose all of them at once."""
+        """The revisions at which members went or failed, which the scheduler may not know yet: a gang may lose all of them at once."""
         self._revision = 0
 
     def observe(self, table: str, change: Change, view: View) -> Iterable[str]:
         """Note members that go."""
         self._revision = change.revision
-        old = tree_of(change.old) if table == "pods" and change.new is None else None
-        if old is not None and preempted(old) and (key := self._group(old)) is not None:
+        old, new = (tree_of(change.old), tree_of(change.new)) if table == "pods" else (None, None)
+        if old is not None and (key := self._group(old)) is not None and _counts(old) and (new is None or not _counts(new)):
             self._left.setdefault(key, []).append(change.revision)
         return super().observe(table, change, view)
 
@@ -316,6 +316,11 @@ class GangQuorum(_OfPods):
             bound, minimum = sum(1 for pod in members if _node_of(pod)), _minimum(key, view)
             if self._lossless and key not in self._started and 0 < bound < minimum <= len(members):
                 yield f"{bound} members of gang {key[1]} are bound, {minimum} must be"
+
+
+def _counts(pod: Tree) -> bool:
+    """Tell whether a member counts for its gang; who is preempted does until it has gone."""
+    return (pod.get("status") or {}).get("phase") != "Failed" or preempted(pod)
 
 
 def _minimum(key: tuple[str, str], view: View) -> int:
