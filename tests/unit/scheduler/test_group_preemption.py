@@ -41,7 +41,8 @@ def group(name: str, *, priority: int = 0, mode: str = "PodGroup") -> Tree:
 
 def of(name: str, member_of: str, started: str = "2026-01-01T00:00:00Z", **more: Any) -> Tree:
     """Return a member of a group (of none: "") that has started."""
-    made = pod(name, cpu="1", **({"schedulingGroup": {"podGroupName": member_of}} if member_of else {}), **more)
+    membership: Tree = {"schedulingGroup": {"podGroupName": member_of}} if member_of else {}
+    made = pod(name, cpu="1", **membership, **more)
     made["status"]["startTime"] = started
     return made
 
