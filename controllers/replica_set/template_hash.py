@@ -7,19 +7,13 @@ Upstream hashes a printed dump of the whole Go struct, absent fields included, w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.controllers.replica_set import go_quantity
-from kubemini.controllers.revisions.hashing import safe_encode
+from kubemini.controllers.revisions.hashing import fnv1a, safe_encode
 from kubemini.machinery.memo import IdentityMemo
-
-_OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
-
-Field = tuple[str, str, str]
-"""Go name, JSON name ("" for an embedded struct), Go type."""
+from kubemini.machinery.schema.go_order import POD_TEMPLATE, layout
 
 _HASHES: IdentityMemo[dict[int | None, str]] = IdentityMemo(1024)
 
@@ -36,35 +30,21 @@ def template_hash(template: Tree, collisions: int | None = None) -> str:
 
 
 def _hash(template: Tree, collisions: int | None) -> str:
-    value = _OFFSET
     data = dump(template).encode()
     if collisions is not None:
         data += collisions.to_bytes(4, "little") + b"\0\0\0\0"
-    for byte in data:
-        value = (value ^ byte) * _PRIME & _MASK
-    return safe_encode(str(value))
+    return safe_encode(str(fnv1a(data)))
 
 
 def dump(template: Tree) -> str:
     """Return a pod template as Go's deep printer shows it."""
-    return "(v1.PodTemplateSpec)" + "".join(_struct("v1.PodTemplateSpec", template))
-
-
-@lru_cache(maxsize=1)
-def _layout() -> dict[str, tuple[Field, ...]]:
-    text = files("kubemini.api").joinpath("schemas/pod_template_layout.tsv").read_text()
-    found: dict[str, tuple[Field, ...]] = {}
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            name, *fields = line.split("\t")
-            found[name] = tuple((go, json, kind) for go, json, kind in (field.split(":") for field in fields))
-    return found
+    return f"({POD_TEMPLATE})" + "".join(_struct(POD_TEMPLATE, template))
 
 
 def _struct(name: str, tree: Tree) -> Iterator[str]:
     yield "{"
     gap = ""
-    for go, json, kind in _layout()[name]:
+    for go, json, kind in layout()[name]:
         yield f"{gap}{go}:"
         gap = " "
         yield from _typed(kind, tree if not json else tree.get(json))
@@ -89,7 +69,7 @@ def _plain(kind: str, value: Any) -> Iterator[str]:
         yield from _map(value, "resource.Quantity" if kind == "v1.ResourceList" else kind.partition("]")[2])
     elif kind in _SPECIAL:
         yield _SPECIAL[kind](value)
-    elif kind in _layout():
+    elif kind in layout():
         yield from _struct(kind, value or {})
     elif kind == "bool":
         yield "true" if value else "false"

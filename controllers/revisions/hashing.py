@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.gotext import go_escaped
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """What the digits of a hash are written with: no vowels, no digits that look like letters, so that no name reads as a word."""
 
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
-_ESCAPED = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 
 
 def go_json(tree: Tree) -> bytes:
@@ -19,11 +19,7 @@ def go_json(tree: Tree) -> bytes:
     >>> go_json({"b": "<a>", "a": [1, True, None]})
     b'{"a":[1,true,null],"b":"\\u003ca\\u003e"}'
     """
-    text = json.dumps(tree, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    for plain, escaped in _ESCAPED:
-        if plain in text:
-            text = text.replace(plain, escaped)
-    return text.encode()
+    return go_escaped(json.dumps(tree, separators=(",", ":"), sort_keys=True, ensure_ascii=False)).encode()
 
 
 def fnv1(data: bytes) -> int:
