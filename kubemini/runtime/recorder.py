@@ -215,8 +215,8 @@ class Recorder:
         regarding = said.regarding
         key = (said.type, said.action, said.reason, *_identity(regarding), *_identity(said.related or {}))
         now = self._env.now()
-        if self._series and now - next(iter(self._series.values())).last > SERIES_SECONDS:
-            await self._end_series(now)
+        while self._series and now - next(iter(self._series.values())).last > SERIES_SECONDS:
+            await self._end_oldest_series(now)
         series = self._series.get(key)
         if series is not None:
             series.count += 1
@@ -250,12 +250,11 @@ class Recorder:
         if len(self._series) > REMEMBERED:
             self._series.popitem(last=False)
 
-    async def _end_series(self, now: float) -> None:
+    async def _end_oldest_series(self, now: float) -> None:
         """Forget what was not said for long, and write how often it was; done when something is said next."""
-        while self._series and now - next(iter(self._series.values())).last > SERIES_SECONDS:
-            _, series = self._series.popitem(last=False)
-            if series.count > 2:
-                await self._write_series(series, now)
+        _, series = self._series.popitem(last=False)
+        if series.count > 2:
+            await self._write_series(series, now)
 
     async def _write_series(self, series: _Series, now: float) -> bool:
         """Write a count. Tell whether the event is still there."""

@@ -42,28 +42,32 @@ class Writing(Verbs):
         super().__init__(**state)
         self.subresources = subresources
         self.managing = managing
-        self._contexts: dict[int, tuple[Caller, WriteContext]] = {}
+        self._contexts: dict[tuple[int, bool], tuple[Caller, WriteContext]] = {}
 
     def context(self, options: WriteOptions | DeleteOptions) -> WriteContext:
         """Return what strategies and admission may know of a request; a client in process is the very same caller again and again."""
         caller = options.caller
-        if not options.dry_run:
-            known = self._contexts.get(id(caller))
-            if known is not None:
-                return known[1]
+        key = (id(caller), options.dry_run)
+        known = self._contexts.get(key)
+        if known is not None:
+            return known[1]
         ctx = WriteContext(self.env, self.reader, caller.user, caller.groups, options.dry_run, caller.uid, caller.extra)
-        if not options.dry_run:
-            if len(self._contexts) >= CONTEXTS:
-                self._contexts.clear()
-            self._contexts[id(caller)] = (caller, ctx)
+        if len(self._contexts) >= CONTEXTS:
+            self._contexts.clear()
+        self._contexts[key] = (caller, ctx)
         return ctx
+
+    @property
+    def _doubting(self) -> bool:
+        """Whether what writers vouch for is looked at all the same."""
+        return self.proving or self.store.debug
 
     def _decode(self, served: Served, body: Tree, options: WriteOptions, stored: Tree | None = None) -> Decoded:
         """Bring a body to its canonical form, which it has already where the writer vouches for it."""
         codec = served.version.codec
         if not options.canonical:
             return codec.decode(body, validation=options.field_validation, duplicates=options.duplicates, stored=stored)
-        if self.proving or self.store.debug:
+        if self._doubting:
             clean = codec.decode(body, validation="Strict").tree
             if "status" not in body:
                 # Of a new object there is nothing to say yet
@@ -161,14 +165,16 @@ class Writing(Verbs):
             elif "status" in obj:
                 obj = {key: value for key, value in obj.items() if key != "status"}
         obj = strategy.prepare_for_create(obj, ctx)
-        if changed or not self._vouched(options, strategy, ""):
+        vouched = _vouched(options, strategy, "", changed=changed)
+        if not vouched or self._doubting:
             problems = validate_metadata_create(
                 obj["metadata"], namespaced=kind.namespaced, validate_name=strategy.validate_name, custom=kind.custom or strategy.any_finalizer
             )
             problems += strategy.validate_create(obj, ctx)
             problems += self._schema_problems(served, obj, None)
             if problems:
-                self._prove(options, strategy, "", problems, changed=changed)
+                if vouched:
+                    raise _disproved(options, problems)
                 self.chain.read(request)
                 raise Invalid.of(kind.kind, kind.group, name, problems)
             if not options.canonical:
@@ -191,22 +197,6 @@ class Writing(Verbs):
         record = table.create(key, obj)
         strategy.after_create(record.obj, ctx)
         return Outcome(served.from_storage(record.obj), record, 201, warnings)
-
-    @staticmethod
-    def _metadata_problems(kind: Kind, new: Tree, old: Tree, subresource: str) -> list[FieldError]:
-        strategy = kind.strategy
-        again = "" if subresource else strategy.metadata_again
-        return metadata_problems_of_update(new, old, custom=kind.custom or strategy.any_finalizer, again=again)
-
-    def _vouched(self, options: WriteOptions, strategy: Strategy, subresource: str) -> bool:
-        """Tell whether the writer vouches for a valid object and is believed."""
-        return options.canonical and subresource in strategy.vouched and not self.proving and not self.store.debug
-
-    @staticmethod
-    def _prove(options: WriteOptions, strategy: Strategy, subresource: str, problems: list[FieldError], *, changed: bool) -> None:
-        """Raise AssertionError where a writer vouched for what turned out to be invalid."""
-        if options.canonical and subresource in strategy.vouched and not changed:
-            raise AssertionError(f"{options.caller.user} vouched for what is invalid: {problems}")
 
     def _schema_problems(self, served: Served, obj: Tree, old: Tree | None) -> list[FieldError]:
         codec = served.version.codec
@@ -330,15 +320,18 @@ class Writing(Verbs):
         if "resourceVersion" not in new["metadata"]:
             new = {**new, "metadata": {**new["metadata"], "resourceVersion": meta["resourceVersion"]}}
         if new["metadata"] is not meta:
-            problems = self._metadata_problems(kind, new["metadata"], meta, sub)
+            again = "" if sub else strategy.metadata_again
+            problems = metadata_problems_of_update(new["metadata"], meta, custom=kind.custom or strategy.any_finalizer, again=again)
             warned = metadata_warnings(new["metadata"], custom=kind.custom, old=meta)
         else:
             problems, warned = [], []
-        if changed or not self._vouched(options, strategy, sub):
+        vouched = _vouched(options, strategy, sub, changed=changed)
+        if not vouched or self._doubting:
             problems += handler.validate(new, old, kind, ctx) if handler is not None else strategy.validate_update(new, old, ctx)
             problems += self._schema_problems(served, new, old)
         if problems:
-            self._prove(options, strategy, sub, problems, changed=changed)
+            if vouched:
+                raise _disproved(options, problems)
             self.chain.read(request)
             raise Invalid.of(kind.kind, kind.group, name, problems)
         warnings += warned
@@ -463,6 +456,15 @@ class Writing(Verbs):
         if not isinstance(handler, ActionSubresource):
             raise MethodNotAllowed
         return await handler.act(self, served, namespace, name, body, options)
+
+
+def _vouched(options: WriteOptions, strategy: Strategy, subresource: str, *, changed: bool) -> bool:
+    """Tell whether the writer vouches for a valid object: in one that admission `changed`, something is somebody else's."""
+    return options.canonical and not changed and subresource in strategy.vouched
+
+
+def _disproved(options: WriteOptions, problems: list[FieldError]) -> AssertionError:
+    return AssertionError(f"{options.caller.user} vouched for what is invalid: {problems}")
 
 
 def _deduplicated(obj: Tree, warnings: list[str]) -> Tree:
