@@ -8,13 +8,13 @@ from kubemini.api.resources import JOBS, PODS
 from kubemini.api.trees import Tree
 from kubemini.controllers.job.counting import Looks
 from kubemini.controllers.job.pods import FINALIZER
-from kubemini.controllers.job.view import JobView
+from kubemini.controllers.job.view import JobView, as_owner
 from kubemini.machinery.errors import ApiStatus, NotFound
 from kubemini.machinery.labels import from_label_selector
 from kubemini.machinery.memo import by_identity
 from kubemini.runtime.controller import Context
 from kubemini.runtime.informer import Informer
-from kubemini.runtime.keys import controller_of, key_of, owner_reference
+from kubemini.runtime.keys import controller_of, key_of
 
 _selector = by_identity()(from_label_selector)
 
@@ -76,7 +76,7 @@ class Claims:
 
     async def _adopt(self, job: JobView, pod: Tree) -> Tree | None:
         meta = pod["metadata"]
-        reference = owner_reference({**job.tree, "apiVersion": "batch/v1", "kind": "Job"})
+        reference = as_owner(job.tree)
         # One that has ended too: it is counted like those that the Job made
         patch = {"metadata": {"uid": meta["uid"], "ownerReferences": [reference], "finalizers": [FINALIZER]}}
         try:

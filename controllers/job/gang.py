@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from kubemini.api.resources import POD_GROUPS, SCHEDULING_WORKLOADS, Resource
 from kubemini.api.trees import Tree
-from kubemini.controllers.job.view import JobView
+from kubemini.controllers.job.view import JobView, as_owner
 from kubemini.controllers.revisions.hashing import fnv1a, safe_encode
 from kubemini.machinery.errors import AlreadyExists, NotFound
 from kubemini.runtime.controller import Context
@@ -100,7 +100,7 @@ def workload_of(job: JobView) -> Tree:
     return {
         "apiVersion": SCHEDULING_WORKLOADS.api_version,
         "kind": SCHEDULING_WORKLOADS.kind,
-        "metadata": {"name": workload_name(job.name, job.uid), "namespace": job.namespace, "ownerReferences": [_owner(job)]},
+        "metadata": {"name": workload_name(job.name, job.uid), "namespace": job.namespace, "ownerReferences": [as_owner(job.tree)]},
         "spec": {"controllerRef": {"apiGroup": "batch", "kind": "Job", "name": job.name}, "podGroupTemplates": [template]},
     }
 
@@ -118,7 +118,7 @@ def group_of(job: JobView, workload: Tree) -> Tree:
         "metadata": {
             "name": group_name(name, template["name"]),
             "namespace": job.namespace,
-            "ownerReferences": [_owner(job), beside],
+            "ownerReferences": [as_owner(job.tree), beside],
         },
         "spec": {
             "podGroupTemplateRef": {"workload": {"workloadName": name, "podGroupTemplateName": template["name"]}},
@@ -147,10 +147,6 @@ def group_name(workload: str, template: str) -> str:
     room = NAME_LIMIT - len(tail) - 2
     first = min(len(workload), max(room - len(template), room - room // 2))
     return f"{workload[:first]}-{template[: room - first]}-{tail}"
-
-
-def _owner(job: JobView) -> Tree:
-    return owner_reference({**job.tree, "apiVersion": "batch/v1", "kind": "Job"})
 
 
 def _only(job: JobView, found: Sequence[Tree]) -> Tree | None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubemini.api.trees import Tree
+from kubemini.controllers.job.view import as_owner
 from kubemini.controllers.pod_templates import pod_spec
 from kubemini.controllers.replica_set.pods import most_restarts
 from kubemini.machinery.gotext import is_decimal
 from kubemini.machinery.memo import by_identity
 from kubemini.runtime.env import from_stamp
-from kubemini.runtime.keys import owner_reference
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -59,7 +59,7 @@ class PodFactory:
             about.get("labels") or {},
             about.get("annotations") or {},
             finalizers,
-            [owner_reference({**job, "apiVersion": "batch/v1", "kind": "Job"})],
+            [as_owner(job)],
             _with_index_env(made) if indexed else made,
             indexed,
         )

@@ -6,9 +6,15 @@ from functools import cached_property
 
 from kubemini.api.trees import Tree
 from kubemini.runtime.env import from_stamp
+from kubemini.runtime.keys import owner_reference
 
 CONTROLLER = "kubernetes.io/job-controller"
 """The value of spec.managedBy that names this controller."""
+
+
+def as_owner(job: Tree) -> Tree:
+    """Return the owner reference of what belongs to a Job."""
+    return owner_reference({**job, "apiVersion": "batch/v1", "kind": "Job"})
 
 
 class JobView:

@@ -28,8 +28,8 @@ def mutate(request: WebhookRequest) -> Tree | None:
     if pod is None:
         return None
     meta = pod["metadata"]
-    annotations = meta.get("annotations")
-    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations or not _selected(meta):
+    annotations = meta.get("annotations") or _EMPTY
+    if not _concerned(meta, annotations):
         return None
     priority = pod["spec"].get("priority")
     if priority is not None:
@@ -47,8 +47,8 @@ def validate(request: WebhookRequest) -> None:
     pod = request.obj
     if pod is None:
         return
-    annotations = pod["metadata"].get("annotations")
-    if not annotations or names.NAME not in annotations or names.NODE_SELECTOR_STRATEGY in annotations or not _selected(pod["metadata"]):
+    annotations = pod["metadata"].get("annotations") or _EMPTY
+    if not _concerned(pod["metadata"], annotations):
         return
     topology_key = annotations.get(names.EXCLUSIVE_TOPOLOGY)
     if topology_key is None or exclusive.is_leader(pod):
@@ -66,9 +66,9 @@ def validate(request: WebhookRequest) -> None:
         raise Denied("leader pod not yet scheduled, not creating follower pod. this is an expected, transient error")
 
 
-def _selected(meta: Tree) -> bool:
-    """Tell whether the webhooks are asked about a pod at all: as JobSet is installed, about those that its label selects."""
-    return names.NAME in (meta.get("labels") or _EMPTY)
+def _concerned(meta: Tree, annotations: Tree) -> bool:
+    """Tell whether a pod is a JobSet's and placed by the webhooks, which are asked about those only, as JobSet is installed, that its label selects."""
+    return names.NAME in annotations and names.NODE_SELECTOR_STRATEGY not in annotations and names.NAME in (meta.get("labels") or _EMPTY)
 
 
 def leader_of(pod: Tree, namespace: str, reader: Reader) -> Tree:

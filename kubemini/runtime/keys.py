@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from kubemini.api.trees import Tree
+from kubemini.machinery.owners import controller_of
+
+__all__ = ["controller_of", "controller_uid", "key_of", "owner_reference", "owner_uids", "split_key"]
 
 
 def key_of(obj: Tree) -> str:
@@ -25,15 +28,6 @@ def split_key(key: str) -> tuple[str, str]:
     """
     namespace, slash, name = key.partition("/")
     return (namespace, name) if slash else ("", key)
-
-
-def controller_of(obj: Tree) -> Tree | None:
-    """Return the owner reference with ``controller: true``, or None."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            found: Tree = reference
-            return found
-    return None
 
 
 def controller_uid(obj: Tree) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from kubemini.api.resources import SCHEDULING_WORKLOADS
 from kubemini.api.trees import Tree
 from kubemini.api.wellknown.kubernetes import POD_GROUP_PROTECTION
 from kubemini.machinery.errors import Forbidden
+from kubemini.machinery.owners import controller_of
 from kubemini.server.admission import Admission, AdmissionRequest
 from kubemini.server.plugins.priority import CLASSES, default_class
 
@@ -145,13 +146,8 @@ class GangsKeepTheirSize(Admission):
             named = reader.get(POD_GROUPS, request.namespace, name)
             groups = [named] if named is not None else []
         else:
-            groups = [each for each in reader.list(POD_GROUPS, request.namespace) if _controlled(each, uid)]
+            groups = [each for each in reader.list(POD_GROUPS, request.namespace) if (controller_of(each) or {}).get("uid") == uid]
         for group in groups:
             if (group["spec"].get("schedulingPolicy") or {}).get("gang") is not None:
                 problem = f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{group["metadata"]["name"]}"'
                 raise Forbidden.of("jobs", "batch", request.name, problem)
-
-
-def _controlled(obj: Tree, uid: str) -> bool:
-    """Tell whether the owner of a uid controls an object."""
-    return any(each.get("controller") and each["uid"] == uid for each in obj["metadata"].get("ownerReferences") or ())

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kubemini.api.trees import Tree
 from kubemini.machinery.errors import FieldError, Forbidden, Invalid, invalid
 from kubemini.machinery.memo import by_identity
+from kubemini.machinery.owners import controller_of
 from kubemini.machinery.pod_security import APP_ARMOR, FLAGS, PARTS, PRIVILEGED, RESTRICTED, STRICTNESS, Violation, violations
 from kubemini.server.admission import Admission, AdmissionRequest
 
@@ -165,7 +166,7 @@ def _by_controller(pods: Iterable[Tree]) -> list[Tree]:
     more: list[Tree] = []
     seen: set[str] = set()
     for pod in pods:
-        owner = next((each.get("uid", "") for each in pod["metadata"].get("ownerReferences") or () if each.get("controller")), None)
+        owner = (controller_of(pod) or {}).get("uid")
         (more if owner in seen else first).append(pod)
         if owner is not None:
             seen.add(owner)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubemini.api.trees import Tree
 from kubemini.machinery.human import human_duration
+from kubemini.machinery.owners import controller_of
 from kubemini.runtime.env import from_stamp
 from kubemini.server.kinds.tables.common import (
     AGE,
@@ -157,7 +158,7 @@ CRON_JOB = Table(
 
 
 def _controller_revision(obj: Tree, now: float) -> list[Any]:
-    owner = next((each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")), None)
+    owner = controller_of(obj)
     shown = NONE
     if owner is not None:
         group = owner.get("apiVersion", "").rpartition("/")[0]
