@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +20,13 @@ from kubemini.api.resources import (
     RESOURCE_SLICES,
     STORAGE_CLASSES,
 )
-from kubemini.machinery.errors import ApiStatus
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
 from kubemini.testing.invariants.scheduler import scheduler_invariants
+from tests.property.timed_steps import PROCESSES, ROUGH, take
 
 Tree = dict[str, Any]
-ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
-PROCESSES = ("kube-scheduler", "kubelet", "kube-controller-manager")
 CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "nodes", "scheduler", "kubelet", "volumes", "resource-claims")
 DRIVER = "gpu.example.com"
 KINDS = ("plain", "one", "two", "shared", "local", "late", "only")
@@ -161,12 +158,7 @@ def run_plan(plan: Plan, seed: int, faults: Faults) -> int:
         began = cluster.loop.time()
         for number, each in enumerate(plan.pods):
             await cluster.client.create(PODS, pod(number, *each))
-        for at, what, which in sorted(plan.steps):
-            await asyncio.sleep(max(began + at - cluster.loop.time(), 0.0))
-            try:
-                await step(cluster, what, which)
-            except ApiStatus:
-                continue
+        await take(cluster, began, plan.steps, step)
         await cluster.settle(3600.0)
         checker.at_rest()
         before = await nodes_of(cluster)

@@ -16,9 +16,9 @@ from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
 from kubemini.testing.invariants.pod_groups import pod_group_invariants
 from kubemini.testing.invariants.scheduler import scheduler_invariants
+from tests.property.timed_steps import ROUGH
 
 Tree = dict[str, Any]
-ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
 CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "nodes", "scheduler", "kubelet")
 GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
 LEVELS = ("low", "mid", "high")

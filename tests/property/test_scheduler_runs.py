@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +9,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubemini.api.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES
-from kubemini.machinery.errors import ApiStatus
 from kubemini.sim.cluster import SimCluster, simulate
 from kubemini.sim.faults import PERFECT, Faults
 from kubemini.testing.invariants import Checker
 from kubemini.testing.invariants.scheduler import scheduler_invariants
+from tests.property.timed_steps import PROCESSES, ROUGH, take
 
 Tree = dict[str, Any]
-ROUGH = Faults(watch_delay=0.3, request_delay=0.03, lost_before=0.02, lost_after=0.02, conflict=0.03)
-PROCESSES = ("kube-scheduler", "kubelet", "kube-controller-manager")
 CONTROLLERS = ("namespaces", "service-accounts", "garbage-collector", "nodes", "scheduler", "kubelet")
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 KINDS = ("plain", "picky", "shy", "spread", "port", "gang", "gated", "short", "failing")
@@ -125,12 +122,7 @@ def run_plan(plan: Plan, seed: int, faults: Faults) -> int:
         began = cluster.loop.time()
         for number, each in enumerate(plan.pods):
             await client.create(PODS, pod(number, *each))
-        for at, what, which in sorted(plan.steps):
-            await asyncio.sleep(max(began + at - cluster.loop.time(), 0.0))
-            try:
-                await step(cluster, what, which)
-            except ApiStatus:
-                continue
+        await take(cluster, began, plan.steps, step)
         await cluster.settle(1800.0)
         checker.at_rest()
         before = await places(cluster)
